@@ -105,7 +105,7 @@ for name, arguments in json.loads(sys.argv[1]).items():
 print(json.dumps(said))
 """
 
-APPLESS = {"dev", "cron", "demo", "move", "completion", "token new"}
+APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new"}
 """Commands that import no app in their own process."""
 
 

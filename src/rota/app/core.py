@@ -65,6 +65,8 @@ class Core:
         """The process that renews the leases while a call holds the interpreter."""
         self.wear: Callable[[], Wear] = Wear
         """Makes the wear of a worker: when it has done enough."""
+        self.calls = True
+        """False: an engine of this app fires schedules and rescues runs, but calls no task of the app."""
         self.hooks = Hooks()
         self.resources = resources
         self.portal = Portal()
@@ -167,7 +169,7 @@ class Core:
         return Supervisor(
             name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
             backend or self.backend,
-            {name: definition_of(task).handler() for name, task in registry.names().items()}
+            {name: definition_of(task).handler() for name, task in registry.names().items() if self.calls}
             | {OPERATION: operation_handler(lambda: self.client, self.submitter)},
             registry.published(),
             tuning or self.tuning,

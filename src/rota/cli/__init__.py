@@ -3,13 +3,13 @@
 import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cyclopts import CycloptsError, UnknownOptionError
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
-from rota.cli.render.text import one_line
-from rota.errors import InvalidOptions, RotaError, UsageError
+    from rota.errors import RotaError
 
 CALLS = ("submit", "call", "put")
 """Commands that take the arguments of a task."""
@@ -21,13 +21,20 @@ STOPPED = 76
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["health"]:  # asked every few seconds: nothing else is imported
+        from rota.cli.serve.health import check
+
+        sys.exit(check(sys.argv[2:]))
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage."""
+    from cyclopts import CycloptsError, UnknownOptionError
+
     from rota.cli.render.logs import hush_interrupts, warnings_to_stderr
     from rota.cli.tree import launch
+    from rota.errors import InvalidOptions, RotaError
 
     hush_interrupts()
     for stream in (sys.stdout, sys.stderr):
@@ -70,8 +77,15 @@ def _argument_hint(arguments: Sequence[str], option: str) -> str | None:
     return f"{command} has no option {option}; an argument of the task is written {name}={text or '…'}"
 
 
-def _explain(error: CycloptsError | RotaError, debug: bool) -> int:
+def _explain(error: "CycloptsError | RotaError", debug: bool) -> int:
+    from cyclopts import CycloptsError
+
+    from rota.cli.render.text import one_line
+    from rota.errors import UsageError
+
     if debug:
+        import traceback
+
         traceback.print_exception(error)
     words = None
     if isinstance(error, CycloptsError):

@@ -29,6 +29,7 @@ from rota.cli.runs.submit import submit
 from rota.cli.runs.watch import watch
 from rota.cli.runs.why import why_not
 from rota.cli.schedules.commands import schedules
+from rota.cli.serve.health import health
 from rota.cli.serve.serve import serve
 from rota.cli.serve.token import token
 from rota.cli.tasks.call import call
@@ -59,6 +60,7 @@ for flag in ("--help", "--version"):
 app.command(worker, group=WORK)
 app.command(dev, group=WORK)
 app.command(serve, group=WORK)
+app.command(health, group=LOOK)
 app.command(submit, group=WORK)
 app.command(call, group=WORK)
 app.command("rota.cli.demo.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")

@@ -79,6 +79,10 @@ def credentials(place: Place, tokens: Tokens, no_token: bool, user_header: str |
     return Credentials(by_token(tokens, user_header), None, tokens)
 
 
+def nobody(scope: Scope) -> None:
+    """Let nobody in: only the paths that are open to everybody answer."""
+
+
 def by_token(tokens: Tokens, user_header: str | None = None) -> Auth:
     def auth(scope: Scope) -> Principal | None:
         headers = Headers(scope=scope)
@@ -90,13 +94,13 @@ def by_token(tokens: Tokens, user_header: str | None = None) -> Auth:
     return auth
 
 
-def listen(place: Place) -> socket.socket:
-    """Return a socket that listens at `place`."""
+def listen(place: Place, shared: bool = False) -> socket.socket:
+    """Return a socket that listens at `place`. `shared`: other processes listen on the same port."""
     try:
         if place.socket is not None:
             return _unix_socket(place.socket)
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-        return socket.create_server((place.host, place.port), family=family, backlog=2048)
+        return socket.create_server((place.host, place.port), family=family, backlog=2048, reuse_port=shared)
     except OSError as error:
         raise InvalidOptions(f"cannot listen on {place.url}: {error.strerror or error}") from None
 
@@ -116,7 +120,13 @@ def _unix_socket(path: Path) -> socket.socket:
 
 
 async def serve(
-    app: Rota, place: Place, letting_in: Credentials, hosts: Sequence[str], works: bool, stop: asyncio.Event
+    app: Rota,
+    place: Place,
+    letting_in: Credentials,
+    hosts: Sequence[str],
+    works: bool,
+    stop: asyncio.Event,
+    shared: bool = False,
 ) -> AsyncGenerator[int]:
     """Serve until `stop`, and yield the port as soon as the service listens. `works`: with the engine of the app.
 
@@ -145,7 +155,7 @@ async def serve(
     )
     server = _Server(config)
     async with AsyncExitStack() as opened:
-        opened.callback((listening := listen(place)).close)
+        opened.callback((listening := listen(place, shared)).close)
         if works:
             await opened.enter_async_context(app)
         served = asyncio.create_task(server.serve([listening]))
