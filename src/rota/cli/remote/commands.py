@@ -37,7 +37,7 @@ Remote = Callable[[Service, Given, Show], int | None]
 
 LOCAL = (worker, dev, serve, cron, settings.show_settings, lint.lint_schedules)
 """Commands that do not reach for a store, or that are the service or the worker themselves."""
-LOCAL_MODULES = ("rota.cli.tree", "rota.cli.serve.", "rota.cli.demo.")
+LOCAL_MODULES = ("rota.cli.tree", "rota.cli.serve.", "rota.cli.demo.", "rota.cli.mcp.")
 WAIT = 60.0
 """Seconds of one request that waits for a run."""
 

@@ -1,0 +1,1 @@
+"""`rota mcp`: rota for assistants, over the Model Context Protocol."""
