@@ -74,9 +74,9 @@ ATTRIBUTES = {
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs backend before_submit close control declare depths direct edit ended ended_here event_news
-        events explain fan fire freeze mark news now pages patience portal prepared put refusal rows run runs stats
-        store submit touch
+        all_rows all_runs audit backend before_submit close control declare depths direct edit ended ended_here
+        event_news events explain fan fire freeze mark news now pages patience portal prepared put refusal rows run runs
+        stats store submit touch
     """,
     "Schedules": """
         backfill declare delete get list pause prune put put_many reconcile resume run_now seen set_next ticks
