@@ -111,7 +111,7 @@ from storekit.contract.offering import (  # noqa: E402
 )
 from storekit.contract.pacing import RateContract  # noqa: E402
 from storekit.contract.parking import ParkContract  # noqa: E402
-from storekit.contract.pausing import PauseContract, TaskCommandContract  # noqa: E402
+from storekit.contract.pausing import KeyPauseContract, PauseContract, TaskCommandContract  # noqa: E402
 from storekit.contract.planning import PlanContract  # noqa: E402
 from storekit.contract.putting import PutContract  # noqa: E402
 from storekit.contract.queueing import QueueContract, QueueHintContract, QueueParkContract  # noqa: E402
@@ -163,6 +163,7 @@ class StoreContract(
     AuditContract,
     FreezeContract,
     PauseContract,
+    KeyPauseContract,
     TaskCommandContract,
     ExpiryContract,
     WakeContract,

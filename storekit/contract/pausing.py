@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from rota.domain.decision import Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.lifecycle import Cancelled, Failed, Interrupted, Lost, Outcome, Paused, Released, Snoozed, Succeeded
 from rota.domain.policy import Limit
 from rota.domain.run import State
 from rota.domain.settlement import Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import Command, Depth, Renewal, Scope
+from rota.store import Command, Depth, Renewal, RowQuery, Scope
 from storekit.contract.stage import BOOM, GREET, LEASE, Stage, Staged, ids, new_run
 
 
@@ -154,6 +154,71 @@ class PauseContract(Staged):
         for seen in await stage.find(queued, paused):
             assert (seen.state, seen.reason, seen.note) == (State.CANCELLED, Reason.DROPPED, "tidy")
             assert seen.finished_at == reply.now
+
+
+class KeyPauseContract(Staged):
+    """Runs of a paused key do not start; the task goes on with its other keys."""
+
+    async def control_keys(self, stage: Stage, command: Command, *keys: str) -> list[int]:
+        subjects = [f"{GREET} {key}" for key in keys]
+        return (await stage.store.control(command, subjects, "a note", "eve", Scope.KEYS)).items
+
+    async def spec_of_greet(self, stage: Stage) -> TaskSpec:
+        (spec,) = (await stage.store.rows(TaskSpec, RowQuery(names=[GREET]))).items
+        return spec
+
+    @pytest.mark.parametrize("limit", [None, Limit(per_key=2), Limit(2)])
+    async def test_a_paused_key_waits_and_the_others_go_on(self, stage: Stage, limit: Limit | None) -> None:
+        await stage.store.declare([TaskSpec(GREET, limit=limit)])
+        bad, good, plain = new_run(key="bad key"), new_run(key="good"), new_run()
+        await stage.put(bad)
+        assert await self.control_keys(stage, Command.PAUSE, "bad key", "other") == [1, 1]
+        assert await self.control_keys(stage, Command.PAUSE, "bad key") == [0]
+        await stage.put(good, plain, later := new_run(key="bad key"))
+        claim = await stage.claim(free=9)
+        assert (sorted(ids(claim.runs)), claim.wake) == (sorted([good.id, plain.id]), None)
+        for run in claim.runs:
+            await stage.end(run, Succeeded())
+        assert (await stage.claim(free=9)).runs == []
+        assert (await stage.see(bad)).state is State.QUEUED
+        assert await self.control_keys(stage, Command.RESUME, "bad key", "never") == [1, 0]
+        assert (await self.spec_of_greet(stage)).paused_keys == ("other",)
+        assert ids((await stage.claim(free=9)).runs) == ids([bad, later])
+        assert await self.control_keys(stage, Command.RESUME, "other") == [1]
+        assert (await self.spec_of_greet(stage)) == TaskSpec(GREET, limit=limit)
+
+    async def test_a_pause_of_a_key_outlives_a_declare_and_needs_none(self, stage: Stage) -> None:
+        assert await self.control_keys(stage, Command.PAUSE, "k") == [1]
+        await stage.store.declare([TaskSpec(GREET, description="new")])
+        assert await self.spec_of_greet(stage) == TaskSpec(GREET, description="new", paused_keys=("k",))
+        await stage.put(new_run(key="k"))
+        assert (await stage.claim()).runs == []
+        await self.control_keys(stage, Command.RESUME, "k")
+        assert len((await stage.claim()).runs) == 1
+
+    async def test_a_resumed_key_wakes_a_worker(self, stage: Stage) -> None:
+        await self.control_keys(stage, Command.PAUSE, "k")
+        await stage.put(new_run(key="k"))
+        await stage.claim()
+        async with stage.listening() as ear:
+            await self.control_keys(stage, Command.RESUME, "k")
+            heard = await ear.all()
+        assert "ada" in heard.workers
+
+    async def test_a_lone_run_of_a_paused_key_is_handed_to_nobody(self, stage: Stage) -> None:
+        await self.control_keys(stage, Command.PAUSE, "k")
+        await stage.claim()
+        await stage.put(new := new_run(key="k"))
+        assert (await stage.see(new)).state is State.QUEUED
+
+    async def test_the_decision_names_the_key_and_who_paused_it(self, stage: Stage) -> None:
+        await self.control_keys(stage, Command.PAUSE, "k")
+        (row,) = (await stage.store.rows(DecisionCount, RowQuery(task=GREET, key="k"))).items
+        assert (row.reason, row.note, row.by, row.run) == (Reason.PAUSED, "a note", "eve", None)
+
+    async def test_a_thousand_keys_are_the_most(self, stage: Stage) -> None:
+        assert sum(await self.control_keys(stage, Command.PAUSE, *map(str, range(1001)))) == 1000
+        assert await self.control_keys(stage, Command.PAUSE, "more") == [0]
 
 
 class TaskCommandContract(Staged):

@@ -28,6 +28,7 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "enabled": True,
         "enabled_here": True,
         "paused": False,
+        "paused_keys": [],
         "limit": None,
         "limits": [],
         "keep": None,

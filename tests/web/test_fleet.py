@@ -53,6 +53,13 @@ async def test_a_decision_says_who_and_why(caller: Caller) -> None:
     assert {each["task"] for each in seen} == {"greet"}
 
 
+async def test_one_key_of_a_task_is_paused_and_resumed(caller: Caller) -> None:
+    http = caller("operator")
+    assert (await http.post(f"{API}/tasks/add/pause", json={"key": "7"})).json() == {"changed": True}
+    assert (await http.get(f"{API}/tasks/add")).json()["paused_keys"] == ["7"]
+    assert (await http.post(f"{API}/tasks/add/resume", json={"key": "7"})).json() == {"changed": True}
+
+
 @requirement("0.12")
 async def test_stats_count_what_was_done(app: Rota, caller: Caller) -> None:
     http = caller()

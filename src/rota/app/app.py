@@ -18,6 +18,7 @@ from rota.client.client import Client
 from rota.client.event_stream import EventStream
 from rota.client.handle import RunHandle
 from rota.client.leftovers import UnknownNames
+from rota.client.pauses import pause_task
 from rota.client.portal import Portal
 from rota.client.submissions import SubmitHook
 from rota.client.workers import Workers
@@ -379,13 +380,16 @@ class Rota(Finding, Planning, AsyncOnly):
         queries = [RunQuery(task=name, state=states, limit=1000) for name in self._all_names(task)]
         return [run.id for query in queries async for run in self._core.client.all_runs(query)]
 
-    async def pause(self, task: str, note: str | None = None) -> bool:
-        """Start no more runs of a task in any process, until `resume`; submits still make runs."""
-        return any((await self._core.client.control(Command.PAUSE, self._all_names(task), note, of=Scope.TASKS)).items)
+    async def pause(self, task: str, note: str | None = None, *, key: str | None = None) -> bool:
+        """Start no more runs of a task in any process, until `resume`; submits still make runs.
 
-    async def resume(self, task: str, note: str | None = None) -> bool:
-        """Let runs of a paused task start again; returns whether the task was paused."""
-        return any((await self._core.client.control(Command.RESUME, self._all_names(task), note, of=Scope.TASKS)).items)
+        With `key`, only the runs of this key do not start, and 1,000 keys of a task at most can be paused.
+        """
+        return await pause_task(self._core.client, Command.PAUSE, self._all_names(task), key, note)
+
+    async def resume(self, task: str, note: str | None = None, *, key: str | None = None) -> bool:
+        """Let runs of a paused task, or of a paused `key` of it, start again; returns whether it was paused."""
+        return await pause_task(self._core.client, Command.RESUME, self._all_names(task), key, note)
 
     async def freeze(self, until: datetime | None = None, note: str | None = None) -> bool:
         """Start no more runs of any task in this namespace, until the instant `until` or until `thaw`. Running runs go

@@ -32,7 +32,7 @@ DECLARED = (
     "once",
     "deadline",
 )
-UNPUBLISHED = ("name", "paused")
+UNPUBLISHED = ("name", "paused", "paused_keys")
 PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNPUBLISHED)
 
 

@@ -54,7 +54,10 @@ class Gate:
         running: int,
         task_rate: RateState,
         named: Sequence[NamedRoom] = (),
+        paused: Sequence[str] = (),
     ) -> None:
+        """`paused` are the keys of which no run starts."""
+        self.paused = frozenset(paused)
         self.named = named
         self.limit = limit
         self.rate = rate
@@ -64,8 +67,8 @@ class Gate:
 
     @property
     def keyed(self) -> bool:
-        """Whether the limit or the rate is per key, so that the gate must `know` each key."""
-        return bool((self.limit and self.limit.per_key) or (self.rate and self.rate.per_key))
+        """Whether the limit or the rate is per key, or a key is paused, so that the gate must `know` each key."""
+        return bool(self.paused or (self.limit and self.limit.per_key) or (self.rate and self.rate.per_key))
 
     def know(self, key: str, running: int, rate: RateState) -> None:
         """Tell the gate how many runs of `key` run, and the state of its rate, before this claim. Later calls for the
@@ -120,4 +123,5 @@ class Gate:
         return {} if self.rate is None else {key: state for key, state in self._rates.items() if state.full_at}
 
     def _saturated(self, key: str) -> bool:
-        return bool(self.limit and self.limit.per_key and self._keys.get(key, 0) >= self.limit.per_key)
+        limited = self.limit and self.limit.per_key and self._keys.get(key, 0) >= self.limit.per_key
+        return bool(limited) or key in self.paused

@@ -51,8 +51,8 @@ def limited_by(specs: "Iterable[TaskSpec]", rows: Sequence[str]) -> list[str]:
 
 
 class TaskSpec(Struct, frozen=True, omit_defaults=True):
-    """The declaration of a task; the last one published counts. `paused` is not declared: a command sets it, and it
-    stays until somebody resumes the task."""
+    """The declaration of a task; the last one published counts. `paused` and `paused_keys` are not declared: commands
+    set them, and they stay until somebody resumes the task or the key."""
 
     name: str
     enabled: bool = True
@@ -83,6 +83,7 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     on_end: tuple[Callback, ...] = ()
     schema: dict[str, Any] | None = None
     """A JSON Schema of the arguments, of a task that was declared without code (`domain.schemas`)."""
+    paused_keys: tuple[str, ...] = ()
 
     @property
     def starts_nothing(self) -> bool:
@@ -91,5 +92,5 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
 
     @property
     def gated(self) -> bool:
-        """Whether a limit or a rate decides when runs of the task start."""
-        return self.limit is not None or self.rate is not None or bool(self.limits)
+        """Whether a limit, a rate or the pause of a key decides when runs of the task start."""
+        return self.limit is not None or self.rate is not None or bool(self.limits or self.paused_keys)

@@ -57,6 +57,7 @@ from rota.store.reports import bucket_seconds as bucket_seconds
 from rota.store.reports import microseconds as microseconds
 from rota.store.values import ID_MEMORY as ID_MEMORY
 from rota.store.values import OWN_ID_MEMORY as OWN_ID_MEMORY
+from rota.store.values import PAUSED_KEYS as PAUSED_KEYS
 from rota.store.values import RETRY_WINDOW as RETRY_WINDOW
 from rota.store.values import Command as Command
 from rota.store.values import Declared as Declared

@@ -102,11 +102,17 @@ class Freeze(Struct, frozen=True):
 
 
 class Scope(StrEnum):
-    """What the names of a command name: runs by id, tasks by name, or schedules by id."""
+    """What the names of a command name: runs by id, tasks by name, schedules by id, or a key of a task: its name, a
+    space and the key. A key can be paused and resumed."""
 
     RUNS = "runs"
     TASKS = "tasks"
     SCHEDULES = "schedules"
+    KEYS = "keys"
+
+
+PAUSED_KEYS = 1000
+"""The most keys of a task that are paused at the same time."""
 
 
 class MarkRow(Struct, frozen=True):

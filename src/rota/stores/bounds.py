@@ -21,6 +21,7 @@ from rota.store import (
     OFFER_AGAIN,
     OFFERS,
     OWN_ID_MEMORY,
+    PAUSED_KEYS,
     SUBSCRIBED,
     TOTAL,
 )
@@ -107,6 +108,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "OFFERS": OFFERS,
         "OFFER_AGAIN": OFFER_AGAIN,
         "OWN_ID_MEMORY": OWN_ID_MEMORY,
+        "PAUSED_KEYS": PAUSED_KEYS,
         "SUBSCRIBED": SUBSCRIBED,
         "PER_SECOND": 10**DIGITS,
         "UNREADABLE": UNREADABLE,

@@ -39,6 +39,7 @@ class TaskView(Struct, frozen=True):
     enabled: bool
     enabled_here: bool | None
     paused: bool
+    paused_keys: Sequence[str]
     limit: Limit | None
     limits: Sequence[Limit]
     """Named limits, which the task shares with others."""
@@ -80,6 +81,7 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
         enabled=spec.enabled,
         enabled_here=task.enabled if task else None,
         paused=spec.paused,
+        paused_keys=spec.paused_keys,
         limit=spec.limit,
         limits=spec.limits,
         rate=spec.rate,
@@ -107,7 +109,7 @@ def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
     if stored is not None and (stored.executor or task is None):
         return stored
     spec = definition_of(task).spec if task else TaskSpec(name)
-    return replace(spec, paused=stored is not None and stored.paused)
+    return spec if stored is None else replace(spec, paused=stored.paused, paused_keys=stored.paused_keys)
 
 
 def _parameters(signature: inspect.Signature) -> str:

@@ -94,6 +94,12 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
     if spec.paused:
         paused = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
         yield Fact("task", f"{seen.task} is paused{decided(paused, seen.now)}; `rota tasks resume {seen.task}`", True)
+    if seen.key is not None and seen.key in spec.paused_keys:
+        paused = next((row for row in seen.decisions if row.reason is Reason.PAUSED and row.run is None), None)
+        words = f"the key {seen.key!r} of {seen.task} is paused{decided(paused, seen.now)}"
+        yield Fact("key", f"{words}; `rota tasks resume {seen.task} --key {seen.key}`", True)
+    elif spec.paused_keys:
+        yield Fact("task", f"paused keys: {quoted(', '.join(map(repr, spec.paused_keys)))}")
     if spec.limit and spec.limit.total and seen.depth.running >= spec.limit.total:
         reached = f"{seen.depth.running} of {spec.limit.total} run: the limit is reached"
         yield Fact("limit", reached, bool(seen.waiting))
@@ -153,6 +159,8 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
         yield Fact("run", text, True)
     elif run.due_at > seen.now:
         yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{_tried(run)}", True)
+    elif run.parked and seen.spec is not None and run.key in seen.spec.paused_keys:
+        yield Fact("run", f"{name} waits: its key {run.key!r} is paused", True)
     elif run.parked:
         yield Fact("run", f"{name} waits until others of its key {run.key!r} have ended or its rate lets it", True)
     elif run.state is State.QUEUED and not run.needs:

@@ -14,16 +14,18 @@ from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Record, Show
 from rota.cli.render.text import one_line, plural, span
+from rota.client.pauses import pause_task
 from rota.domain.activity import Activity
 from rota.domain.policy import Limit, Rate
 from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers.durations import spell_duration
-from rota.store import Command, Scope
+from rota.store import Command
 from rota.views.tasks import TaskRow, TaskView, task_rows, task_view
 from rota.views.values import record
 
 Note = Annotated[str | None, Parameter(help="Why.")]
+OneKey = Annotated[str | None, Parameter(help="Only the runs of this key.")]
 
 tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)
 
@@ -70,23 +72,38 @@ def pause(
     name: TaskName,
     /,
     *names: More,
+    key: OneKey = None,
     note: Note = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take tasks that neither app nor store know.")] = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
     """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken."""
-    _control(Command.PAUSE, (name, *names), note, unknown_ok, target, show)
+    _control(Command.PAUSE, (name, *names), key, note, unknown_ok, target, show)
 
 
 @tasks.command
-def resume(name: TaskName, /, *names: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+def resume(
+    name: TaskName,
+    /,
+    *names: More,
+    key: OneKey = None,
+    note: Note = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
     """Let paused tasks go on."""
-    _control(Command.RESUME, (name, *names), note, False, target, show)
+    _control(Command.RESUME, (name, *names), key, note, False, target, show)
 
 
 def _control(
-    command: Command, names: tuple[str, ...], note: str | None, unknown_ok: bool, target: Target, show: Show
+    command: Command,
+    names: tuple[str, ...],
+    key: str | None,
+    note: str | None,
+    unknown_ok: bool,
+    target: Target,
+    show: Show,
 ) -> None:
     """A command that changes nothing is no error."""
 
@@ -94,10 +111,11 @@ def _control(
         async with target.client() as client:
             if not unknown_ok:
                 await check_known_somewhere(names, client, target)
-            changed = (await client.control(command, names, note, who(), of=Scope.TASKS)).items
-            specs = {spec.name: spec for spec in (await client.rows(TaskSpec)).items}
+            changed = [await pause_task(client, command, [name], key, note, who()) for name in names]
+            specs = (await client.rows(TaskSpec)).items
+            paused = {each.name for each in specs if (each.paused if key is None else key in each.paused_keys)}
             return [
-                {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}
+                {"task": name, "changed": yes, "paused": name in paused}
                 for name, yes in zip(names, changed, strict=True)
             ]
 

@@ -10,7 +10,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import RunHead, State
 from rota.domain.schedule import paused, resumed
 from rota.domain.spec import TaskSpec
-from rota.store import ID_MEMORY, Command, Scope
+from rota.store import ID_MEMORY, PAUSED_KEYS, Command, Scope
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
 from rota.stores.events import record, record_other
@@ -46,6 +46,8 @@ def control(book: Book, request: Request, names: Sequence[str], of: Scope) -> li
         return [_delete_run(book, request, id) if of is Scope.RUNS else 0 for id in names]
     if of is Scope.TASKS:
         return [_control_task(book, request, task) for task in names]
+    if of is Scope.KEYS:
+        return [_pause_key(book, request, name) for name in names]
     if of is Scope.SCHEDULES:
         book.load_schedules(names)
         return [_control_schedule(book, request, id) for id in names]
@@ -118,6 +120,26 @@ def _pause_task(book: Book, request: Request, task: str) -> int:
     book.put_spec(replace(spec, paused=pausing))
     record_other(book, REASONS[request.command].value, "tasks", task, task)
     if not pausing:
+        announce(book, task)
+    return 1
+
+
+def _pause_key(book: Book, request: Request, name: str) -> int:
+    """Pause or resume a key of a task. A claim parks the due runs of a paused key. Return 1 if that changed the key."""
+    task, _, key = name.partition(" ")
+    spec = book.spec(task) or TaskSpec(task)
+    pausing = request.command is Command.PAUSE
+    known = key in spec.paused_keys
+    if request.command not in (Command.PAUSE, Command.RESUME) or known == pausing:
+        return 0
+    if pausing and len(spec.paused_keys) >= PAUSED_KEYS:
+        return 0
+    keys = (*spec.paused_keys, key) if pausing else tuple(each for each in spec.paused_keys if each != key)
+    book.put_spec(replace(spec, paused_keys=keys))
+    record_other(book, REASONS[request.command].value, "tasks", task, task, key)
+    book.count_decision(request.counted(task, key))
+    if not pausing:
+        book.unpark_all(task)
         announce(book, task)
     return 1
 

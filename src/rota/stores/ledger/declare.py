@@ -56,7 +56,8 @@ def _declare(book: Book, item: TaskSpec | Schedule) -> Declared:
 
 def _declare_task(book: Book, spec: TaskSpec) -> Declared:
     known = book.spec(spec.name)
-    spec = replace(spec, paused=known.paused if known else False)
+    paused, keys = (known.paused, known.paused_keys) if known else (False, ())
+    spec = replace(spec, paused=paused, paused_keys=keys)
     if spec == known:
         return Declared.UNCHANGED
     book.put_spec(spec)

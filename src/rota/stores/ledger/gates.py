@@ -16,7 +16,7 @@ def gate_of(book: Book, task: str, named: dict[str, NamedRoom]) -> Gate | None:
         return None
     running = book.running(task) if spec.limit and spec.limit.total else 0
     rooms = [_room_of(book, limit, named) for limit in spec.limits]
-    return Gate(spec.limit, spec.rate, running, book.rate(task, ""), rooms)
+    return Gate(spec.limit, spec.rate, running, book.rate(task, ""), rooms, spec.paused_keys)
 
 
 def _room_of(book: Book, limit: Limit, named: dict[str, NamedRoom]) -> NamedRoom:

@@ -181,9 +181,9 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
     limit, rate = spec.limit, spec.rate
     return (
         spec.name,
-        to_json(msgspec.structs.replace(spec, paused=False)),
+        to_json(msgspec.structs.replace(spec, paused=False, paused_keys=())),
         spec.enabled,
-        spec.gated or spec.share is not None,
+        msgspec.structs.replace(spec, paused_keys=()).gated or spec.share is not None,
         limit.total if limit else None,
         limit.per_key if limit else None,
         rate.interval if rate else None,

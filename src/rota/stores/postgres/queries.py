@@ -150,7 +150,12 @@ def _worker(row: Record) -> WorkerSeen:
 
 ROWS: dict[type, Rows] = {
     TaskSpec: Rows(
-        "specs", "name, spec, paused", "name", lambda row: read_spec(row["spec"], row["paused"]), "name", kind="spec"
+        "specs",
+        "name, spec, paused, paused_keys",
+        "name",
+        lambda row: read_spec(row["spec"], row["paused"], row["paused_keys"]),
+        "name",
+        kind="spec",
     ),
     WorkerSeen: Rows(
         "workers_seen", "name, tasks, seen_at, idle, report, seats, quiet, stop, queues", "name", _worker, "name"

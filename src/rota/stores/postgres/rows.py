@@ -1,6 +1,6 @@
 """Rows of the database as runs, schedules, specs and tallies."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -61,9 +61,9 @@ def read_schedule(text: str) -> Schedule:
     return msgspec.structs.replace(declared, **dict(zip(SCHEDULE_STATE, (*state, recent), strict=True)))
 
 
-def read_spec(text: str, paused: bool) -> TaskSpec:
+def read_spec(text: str, paused: bool, paused_keys: Sequence[str]) -> TaskSpec:
     spec = _spec.decode(text)
-    return msgspec.structs.replace(spec, paused=True) if paused else spec
+    return msgspec.structs.replace(spec, paused=paused, paused_keys=tuple(paused_keys))
 
 
 def read_events(row: Record) -> EventPage:

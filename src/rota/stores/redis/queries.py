@@ -32,7 +32,7 @@ from rota.stores.audit import from_text
 from rota.stores.redis import tallies
 from rota.stores.redis.msgpack import pack
 from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
-from rota.stores.redis.rows import FanRow, read_decision_count, read_mark, read_schedule
+from rota.stores.redis.rows import FanRow, SpecRow, read_decision_count, read_mark, read_schedule
 from rota.stores.search import Found, Search, of_ids
 from rota.stores.unreadable import Kind, legible
 
@@ -43,11 +43,6 @@ Rows = dict[str, bytes]
 
 class RunScript(Protocol):
     def __call__(self, verb: str, *words: str | bytes | int | float) -> Awaitable[list[Any]]: ...
-
-
-class _SpecRow(msgspec.Struct, array_like=True):
-    text: str
-    paused: bool
 
 
 class _WorkerRow(msgspec.Struct, array_like=True):
@@ -61,7 +56,7 @@ class _WorkerRow(msgspec.Struct, array_like=True):
     orders: Orders = Orders()
 
 
-_specs = msgspec.msgpack.Decoder(_SpecRow)
+_specs = msgspec.msgpack.Decoder(SpecRow)
 _workers = msgspec.msgpack.Decoder(_WorkerRow)
 _fans = msgspec.msgpack.Decoder(FanRow)
 _spec_texts = msgspec.json.Decoder(TaskSpec)
@@ -156,7 +151,8 @@ async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[Task
 
 def _read_spec(text: bytes) -> TaskSpec:
     row = _specs.decode(text)
-    return replace(_spec_texts.decode(row.text), paused=row.paused)
+    keys = () if isinstance(row.paused_keys, bool) else tuple(row.paused_keys)
+    return replace(_spec_texts.decode(row.text), paused=row.paused, paused_keys=keys)
 
 
 async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[WorkerSeen]]:

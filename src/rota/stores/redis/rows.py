@@ -33,6 +33,7 @@ class SpecRow(Struct, frozen=True, array_like=True):
     limits: Sequence[str | int] | bool = False
     """The row and the number of each named limit, one after the other."""
     weights: dict[str, int] | bool = False
+    paused_keys: Sequence[str] | bool = False
 
 
 class FanRow(Struct, frozen=True, array_like=True):
@@ -112,7 +113,7 @@ _schedules = msgspec.json.Decoder(Schedule)
 
 
 def spec_item(spec: TaskSpec) -> SpecRow:
-    declaration = msgspec.structs.replace(spec, paused=False)
+    declaration = msgspec.structs.replace(spec, paused=False, paused_keys=())
     text = to_json(msgspec.json.decode(to_json(declaration), type=TaskSpec)).decode()  # 30 and 30.0 are the same
     limit, rate = spec.limit, spec.rate
     return SpecRow(

@@ -166,8 +166,10 @@ class RedisStore:
     ) -> port.Reply[int]:
         async def control(names: Sequence[str]) -> port.Reply[int]:
             items: list[Any] = list(names)
-            if of is port.Scope.TASKS:  # the spec is for a task that nobody has declared: it can be paused too
-                items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
+            if of in (port.Scope.TASKS, port.Scope.KEYS):
+                # the spec is for a task that nobody has declared: it can be paused too
+                parts = [name.partition(" ") for name in names]
+                items = [(task, spec_item(TaskSpec(task)), key) for task, _, key in parts]
             words = pack([command, of, storable(note), storable(by), items])
             now, *answers = await self.run("control", words, *entry(names))
             return port.Reply(now, answers)

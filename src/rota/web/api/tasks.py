@@ -5,8 +5,9 @@ from typing import Any
 from msgspec import Struct
 
 from rota.app.core import core_of
+from rota.client.pauses import pause_task
 from rota.domain.spec import TaskSpec
-from rota.store import Command, RowQuery, Scope
+from rota.store import Command, RowQuery
 from rota.views.decisions import why_view
 from rota.views.shapes import listing, shape_of
 from rota.views.tasks import TaskView, task_rows, task_view
@@ -15,7 +16,7 @@ from rota.web.api.runs import WHY
 from rota.web.api.task_specs import PULL, spec_tag
 from rota.web.problems import Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, write
+from rota.web.routes import API, Answer, Call, NoQuery, Route, Text, get, write
 
 TASK = shape_of(TaskView)
 
@@ -23,6 +24,13 @@ TASK = shape_of(TaskView)
 class About(Struct, frozen=True, forbid_unknown_fields=True):
     """`key`: only this key of the task."""
 
+    key: Text | None = None
+
+
+class SwitchBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`key`: only the runs of this key."""
+
+    note: Text | None = None
     key: Text | None = None
 
 
@@ -81,22 +89,22 @@ async def why(call: Call[About, None]) -> Answer:
     return Answer(why_view(await call.app.why(name, call.query.key)))
 
 
-async def pause(call: Call[NoQuery, NoteBody]) -> Answer:
+async def pause(call: Call[NoQuery, SwitchBody]) -> Answer:
     return await _switch(call, Command.PAUSE)
 
 
-async def resume(call: Call[NoQuery, NoteBody]) -> Answer:
+async def resume(call: Call[NoQuery, SwitchBody]) -> Answer:
     return await _switch(call, Command.RESUME)
 
 
-async def _switch(call: Call[NoQuery, NoteBody], command: Command) -> Answer:
+async def _switch(call: Call[NoQuery, SwitchBody], command: Command) -> Answer:
     name = call.path["name"]
     known = core_of(call.app).registry.names().get(name)
     if not call.principal.may(Right.OPERATE, name) or (known is None and name not in await task_rows(call.client)):
         raise _unknown(name)
     names = [name] if known is None else [known.name, *known.aliases]
-    reply = await call.client.control(command, names, call.body.note, call.principal.name, Scope.TASKS)
-    return Answer(Switched(any(reply.items)))
+    body = call.body
+    return Answer(Switched(await pause_task(call.client, command, names, body.key, body.note, call.principal.name)))
 
 
 async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
@@ -113,7 +121,9 @@ ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/tasks", "All tasks", Right.READ, tasks, listing(TASK)),
     get(PATH, "One task", Right.READ, task, TASK),
     get(f"{PATH}/why", "Why does it not run?", Right.READ, why, WHY, About),
-    write("POST", f"{PATH}/pause", "Start no more runs of a task", Right.OPERATE, pause, NoteBody, {200: Switched}),
-    write("POST", f"{PATH}/resume", "Let runs of a task start again", Right.OPERATE, resume, NoteBody, {200: Switched}),
+    write("POST", f"{PATH}/pause", "Start no more runs of a task", Right.OPERATE, pause, SwitchBody, {200: Switched}),
+    write(
+        "POST", f"{PATH}/resume", "Let runs of a task start again", Right.OPERATE, resume, SwitchBody, {200: Switched}
+    ),
     write("POST", f"{PATH}/touch", "Touch a task", Right.SUBMIT, touch, TouchBody, {200: Touched}),
 ]

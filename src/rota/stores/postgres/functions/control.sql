@@ -109,6 +109,32 @@ BEGIN
     END IF;
 END $$;
 
+-- Pause or resume a key of a task; `which` is the name of the task, a space and the key. A claim parks the due runs of a paused
+-- key. Lock order: the caller has locked the gate of the task, so that this may change its parked runs.
+CREATE OR REPLACE FUNCTION control_key(
+    command text, which text, now float8, OUT changed integer, OUT of_task text, OUT of_key text, OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    dues := '{}'; of_task := split_part(which, ' ', 1); of_key := substr(which, strpos(which, ' ') + 1);
+    IF command = 'pause' THEN
+        UPDATE specs s SET paused_keys = s.paused_keys || of_key, gated = true
+        WHERE s.name = of_task AND of_key <> ALL(s.paused_keys) AND cardinality(s.paused_keys) < {PAUSED_KEYS};
+    ELSIF command = 'resume' THEN
+        UPDATE specs s SET paused_keys = array_remove(s.paused_keys, of_key),
+            gated = s.paused_keys <> ARRAY[of_key] OR s.total IS NOT NULL OR s.per_key IS NOT NULL
+                OR s.rate_interval IS NOT NULL OR s.limits <> '{}' OR s.weights IS NOT NULL
+        WHERE s.name = of_task AND of_key = ANY(s.paused_keys);
+    ELSE
+        changed := 0;
+        RETURN;
+    END IF;
+    changed := FOUND::integer;
+    IF FOUND AND command = 'resume' THEN
+        UPDATE queue SET hold = 0, lane_at = lane_place(task, queue, priority, due_at, now) WHERE hold = 1 AND task = of_task;
+        dues := announce(of_task, now);
+    END IF;
+END $$;
+
 -- Apply a command to a schedule. `due`: when a worker should look at the resumed schedule.
 CREATE OR REPLACE FUNCTION control_schedule(
     command text, which text, new_note text, now float8, OUT changed integer, OUT of_task text, OUT of_key text, OUT due float8
@@ -137,6 +163,7 @@ CREATE OR REPLACE FUNCTION control(
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     subject text;
+    named text[];
     got record;
     why text := CASE command WHEN 'cancel' THEN 'cancelled' WHEN 'drop' THEN 'dropped' WHEN 'pause' THEN 'paused'
                 WHEN 'delete' THEN 'deleted' ELSE 'resumed' END;
@@ -150,13 +177,14 @@ BEGIN
                                  UNION SELECT q.task::text FROM queue q WHERE q.id = ANY(subjects)));
         PERFORM FROM leases l WHERE l.id = ANY(subjects) ORDER BY l.id FOR UPDATE;
         PERFORM FROM queue q WHERE q.id = ANY(subjects || behind_of(subjects)) ORDER BY q.id FOR UPDATE;
-    ELSIF about = 'tasks' THEN
+    ELSIF about IN ('tasks', 'keys') THEN
+        named := ARRAY(SELECT CASE about WHEN 'keys' THEN split_part(s, ' ', 1) ELSE s END FROM unnest(subjects) AS s);
         IF command IN ('pause', 'resume') THEN  -- also a task that no app has declared
             INSERT INTO specs (name, spec, enabled, gated)
             SELECT DISTINCT ON (s.name COLLATE "C") s.name, json_build_object('name', s.name)::text, true, false
-            FROM unnest(subjects) AS s (name) ORDER BY s.name COLLATE "C" ON CONFLICT DO NOTHING;
+            FROM unnest(named) AS s (name) ORDER BY s.name COLLATE "C" ON CONFLICT DO NOTHING;
         END IF;
-        PERFORM FROM specs s WHERE s.name = ANY(subjects) ORDER BY s.name FOR UPDATE;
+        PERFORM FROM specs s WHERE s.name = ANY(named) ORDER BY s.name FOR UPDATE;
     ELSE
         PERFORM lock_schedules(subjects);
     END IF;
@@ -185,6 +213,13 @@ BEGIN
                 d_counts := d_counts || got.changed::bigint;
             END IF;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
+        ELSIF about = 'keys' THEN
+            SELECT * INTO got FROM control_key(command, subject, now);
+            IF got.changed > 0 THEN
+                d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_runs := d_runs || NULL::text;
+                d_counts := d_counts || 1::bigint;
+            END IF;
+            tasks := tasks || array_fill(any_lane(got.of_task), ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
         ELSE
             SELECT * INTO got FROM control_schedule(command, subject, new_note, now);
             IF got.changed > 0 THEN

@@ -22,7 +22,7 @@ BEGIN
     answer := 'unchanged';
     IF known.spec = new.spec THEN RETURN; END IF;
     answer := 'changed';
-    UPDATE specs SET spec = new.spec, enabled = new.enabled, gated = new.gated, total = new.total,
+    UPDATE specs SET spec = new.spec, enabled = new.enabled, gated = new.gated OR paused_keys <> '{}', total = new.total,
         per_key = new.per_key, rate_interval = new.rate_interval, rate_burst = new.rate_burst,
         rate_per_key = new.rate_per_key, mark_memory = new.mark_memory, limits = new.limits, weights = new.weights
     WHERE name = new.name;
@@ -178,7 +178,7 @@ BEGIN
             WHERE i.spec IS NOT NULL ORDER BY i.place LOOP
         SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
             item.per_key, item.pace, item.burst, item.by_key, item.memory,
-            coalesce(string_to_array(item.limits, E'\n'), '{}'), weights_of(item.spec))::specs, item.name = ANY(added), now);
+            coalesce(string_to_array(item.limits, E'\n'), '{}'), weights_of(item.spec), '{}'::text[])::specs, item.name = ANY(added), now);
         added := array_remove(added, item.name);
         IF got.dues <> '{}' THEN
             tasks := tasks || array_fill(any_lane(item.name), ARRAY[cardinality(got.dues)]); dues := dues || got.dues;

@@ -119,10 +119,10 @@ BEGIN
         array_fill(CASE WHEN command IN ('cancel', 'pause') THEN command || '_requested' ELSE why END, ARRAY[n]), touched,
         CASE WHEN command = 'delete' THEN of_task END, CASE WHEN command = 'delete' THEN of_key END,  -- a deleted run cannot be read
         array_fill(why, ARRAY[n]), NULL, now);
-    IF about = 'schedules' OR about = 'tasks' AND command IN ('pause', 'resume') THEN
-        PERFORM record_events(me, about,
+    IF about = 'schedules' OR about IN ('tasks', 'keys') AND command IN ('pause', 'resume') THEN
+        PERFORM record_events(me, CASE about WHEN 'keys' THEN 'tasks' ELSE about END,
             array_fill(CASE WHEN command IN ('cancel', 'drop') THEN 'removed' ELSE why END, ARRAY[cardinality(changed)]),
-            changed, of_task, of_key, NULL, NULL, now);
+            CASE about WHEN 'keys' THEN of_task ELSE changed END, of_task, of_key, NULL, NULL, now);
     END IF;
 END $$;
 

@@ -86,7 +86,8 @@ BEGIN
         SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
             SELECT least(
                 g.per_key - coalesce((SELECT r.n FROM running r WHERE r.task = d.task AND r.key = '=' || d.key ORDER BY r.version DESC LIMIT 1), 0),
-                CASE WHEN g.rate_per_key THEN tokens(full_at(d.task, d.key), g.rate_interval, g.rate_burst, now) END)
+                CASE WHEN g.rate_per_key THEN tokens(full_at(d.task, d.key), g.rate_interval, g.rate_burst, now) END,
+                CASE WHEN d.key = ANY(g.paused_keys) THEN 0 END)
             FROM specs g WHERE g.name = d.task) END AS key_room,
         CASE WHEN d.task_rank = 1 AND d.task = ANY(gates) THEN (
             SELECT least(

@@ -252,10 +252,10 @@ CREATE TABLE fans (
 
 CREATE TABLE specs (
     name          text    COLLATE "C" PRIMARY KEY,
-    spec          text    NOT NULL,                -- domain.spec as JSON, without `paused`
+    spec          text    NOT NULL,                -- domain.spec as JSON, without `paused` and `paused_keys`
     enabled       boolean NOT NULL,
     paused        boolean NOT NULL DEFAULT false,
-    gated         boolean NOT NULL,                -- it has a limit or a rate: this row is its gate, see lock_gates
+    gated         boolean NOT NULL,                -- it has a limit, a rate or a paused key: this row is its gate, see lock_gates
     total         integer,
     per_key       integer,
     rate_interval float8,                          -- seconds between two starts at the even pace
@@ -263,7 +263,8 @@ CREATE TABLE specs (
     rate_per_key  boolean,
     mark_memory   float8,                          -- seconds for which its marks are kept; NULL: the default
     limits        text[]  NOT NULL DEFAULT '{}',   -- its named limits: the names of the rows in specs that have their numbers
-    weights       text                             -- JSON: the weights of its shares; NULL: its runs take no turns
+    weights       text,                            -- JSON: the weights of its shares; NULL: its runs take no turns
+    paused_keys   text[]  NOT NULL DEFAULT '{}'    -- keys of which no run starts
 );
 
 -- How many runs of a gated task have leases, and how many leases count against a named limit (its row in specs is the task

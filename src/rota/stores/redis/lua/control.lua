@@ -125,7 +125,7 @@ local function control_task(item)
   if command == "cancel" or command == "drop" then
     changes = drop(task)
   else
-    local spec = policies.spec_of(task) or { item[2], false, true, false, false, false, false, false, "", "" }
+    local spec = policies.spec_of(task) or item[2]
     if spec[S_PAUSED] == (command == "pause") then return 0 end
     spec[S_PAUSED], changes = command == "pause", 1
     specs[task] = spec
@@ -135,6 +135,28 @@ local function control_task(item)
   end
   if changes > 0 then policies.count_decision(task, false, REASONS[command], changes, false, note, by) end
   return changes
+end
+
+-- Pause or resume a key of a task; `item` is as in control_task, with the key. A claim parks the due runs of a paused key.
+local function control_key(item)
+  local task, key, pausing, kept, known = item[1], item[3], command == "pause", {}, false
+  local spec = policies.spec_of(task) or item[2]
+  for _, each in ipairs(spec[S_PAUSED_KEYS] or {}) do
+    if each == key then known = true else kept[#kept + 1] = each end
+  end
+  if (command ~= "pause" and command ~= "resume") or known == pausing then return 0 end
+  if pausing and #kept >= PAUSED_KEYS then return 0 end
+  if pausing then kept[#kept + 1] = key end
+  spec[S_PAUSED_KEYS] = #kept > 0 and kept
+  specs[task] = spec
+  events.record(REASONS[command], "tasks", task, task, key)
+  book.hput(SPECS, task, cmsgpack.pack(spec))
+  policies.count_decision(task, key, REASONS[command], 1, false, note, by)
+  if not pausing then
+    holds.unpark_all(task)
+    holds.announce(task)
+  end
+  return 1
 end
 
 local function control_schedule(id)
@@ -155,8 +177,8 @@ local function control_schedule(id)
   return 1
 end
 
-local control = { runs = control_run, tasks = control_task, schedules = control_schedule }
-if command == "delete" then control = { runs = delete_run, tasks = nothing, schedules = nothing } end
+local control = { runs = control_run, tasks = control_task, schedules = control_schedule, keys = control_key }
+if command == "delete" then control = { runs = delete_run, tasks = nothing, schedules = nothing, keys = nothing } end
 local answer = { instant(now) }
 if of == "runs" then book.load(names) end
 for i, name in ipairs(names) do answer[i + 1] = control[of](name) end

@@ -10,7 +10,7 @@ end
 
 local function declare_task(task, spec)
   local before = policies.spec_of(task)
-  spec[S_PAUSED] = before and before[S_PAUSED]
+  spec[S_PAUSED], spec[S_PAUSED_KEYS] = before and before[S_PAUSED], before and before[S_PAUSED_KEYS] or false
   if before and before[S_TEXT] == spec[S_TEXT] then return "unchanged" end
   specs[task] = spec
   book.hput(SPECS, task, cmsgpack.pack(spec))

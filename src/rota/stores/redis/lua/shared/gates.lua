@@ -18,7 +18,10 @@ function gates.gate_of(task)
   if not policies.is_gated(spec) then return false end
   local names, limits = {}, spec[S_LIMITS] or {}
   for i = 1, #limits, 2 do names[#names + 1] = room_of(limits[i], limits[i + 1]) end
+  local paused = spec[S_PAUSED_KEYS] and {}
+  for _, key in ipairs(spec[S_PAUSED_KEYS] or {}) do paused[key] = true end
   return {
+    paused = paused,
     task = task, spec = spec, keys = {}, rates = {}, full = policies.full_at(task, ""),
     running = spec[S_TOTAL] and book.count(COUNTS, "r:" .. task) or 0, names = #names > 0 and names,
   }
@@ -40,6 +43,7 @@ function gates.learn(gate, key)
 end
 
 function gates.is_saturated(gate, key)
+  if gate.paused and gate.paused[key] then return true end
   return gate.spec[S_PER_KEY] and gate.keys[key] >= gate.spec[S_PER_KEY]
 end
 
@@ -47,7 +51,7 @@ end
 function gates.try_run(gate, key)
   if gates.is_shut(gate) then return "shut" end
   local spec = gate.spec
-  if not key or not (spec[S_PER_KEY] or spec[S_EACH]) then return end
+  if not key or not (spec[S_PER_KEY] or spec[S_EACH] or gate.paused) then return end
   gates.learn(gate, key)
   if gates.is_saturated(gate, key) then return "park" end
   if spec[S_EACH] and policies.opens_at(spec, gate.rates[key]) > now then return "park" end

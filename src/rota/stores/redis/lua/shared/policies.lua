@@ -35,7 +35,7 @@ function policies.starts_nothing(spec)
 end
 
 function policies.is_gated(spec)
-  return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "")
+  return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "" or spec[S_PAUSED_KEYS])
 end
 
 -- GCRA (generic cell rate algorithm): the instant at which all tokens are there again if no more are taken.
