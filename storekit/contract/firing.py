@@ -33,6 +33,15 @@ class FireContract(Staged):
         assert await timetable.see() == after
         assert (await stage.take()).id == run.id
 
+    async def test_a_tick_gives_its_schedule_a_note_and_takes_it_away(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        schedule = await timetable.due()
+        for note, kept in (("until Monday", "until Monday"), (None, "until Monday"), ("", None)):
+            tick = replace(new_tick(schedule), note=note)
+            assert await timetable.fired(tick) == [True]
+            schedule = await timetable.see()
+            assert (schedule.note, schedule.next_at) == (kept, tick.then)
+
     async def test_the_same_tick_again_changes_nothing(self, stage: Stage) -> None:
         """The reply was lost, or another worker has fired the tick; even after the run is forgotten."""
         timetable, run = Timetable(stage), tick_run()

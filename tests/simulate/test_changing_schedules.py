@@ -84,9 +84,11 @@ def test_a_pause_can_end_by_itself_and_earlier() -> None:
     async def scenario(simulation: Simulation) -> None:
         assert await app.schedules.pause("report", until=START + timedelta(days=2))
         assert not await app.schedules.pause("report", until=2 * DAY)
-        assert await app.schedules.pause("other", until=timedelta(days=4))
+        assert await app.schedules.pause("other", "the disks are full", until=timedelta(days=4))
+        assert (await app.schedules.get("other")).note == "the disks are full"
         await asyncio.sleep(DAY)
         assert await app.schedules.resume("other")
+        assert (await app.schedules.get("other")).note is None
         assert not await app.schedules.resume("other")
 
     days = simulate(app, START, START + timedelta(days=4), scenario=scenario)

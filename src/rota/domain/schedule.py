@@ -166,6 +166,8 @@ class Tick(Struct, frozen=True, omit_defaults=True):
     nominals: tuple[float, ...] = ()
     missed: Missed | None = None
     left: int | None = None
+    note: str | None = None
+    """If given, the note that the schedule gets; an empty text removes its note."""
 
 
 def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
@@ -191,7 +193,8 @@ def advanced(schedule: Schedule, tick: Tick, decisions: Sequence[Decision]) -> S
     if tick.missed is not None:
         firings.insert(0, Firing(tick.missed.last, tick.missed.reason))
     recent = (*schedule.recent, *firings)[-FIRINGS_KEPT:]
-    after = replace(schedule, next_at=tick.then, fires_at=tick.fires_at, recent=recent)
+    note = schedule.note if tick.note is None else tick.note or None
+    after = replace(schedule, next_at=tick.then, fires_at=tick.fires_at, recent=recent, note=note)
     if tick.left is None:
         return after
     made = sum(decision.reason is Reason.ACCEPTED for decision in decisions)

@@ -93,12 +93,12 @@ def moved_tick(schedule: Schedule) -> Tick | None:
     return None if settled == schedule.next_at else _tick(schedule, timing, settled)
 
 
-def next_from(schedule: Schedule, at: float) -> Tick | None:
+def next_from(schedule: Schedule, at: float, note: str | None = None) -> Tick | None:
     """Return a tick that makes no run and moves the next nominal time to the first one at or after `at`; None if there
-    is none."""
+    is none. The schedule gets the `note`."""
     timing = Timing.of(schedule)
     then = timing.next_after(at - GRAIN)
-    return None if then is None else _tick(schedule, timing, then)
+    return None if then is None else replace(_tick(schedule, timing, then), note=note)
 
 
 def is_postponed(schedule: Schedule, now: float) -> bool:

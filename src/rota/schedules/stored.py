@@ -34,17 +34,18 @@ class StoredSchedules:
         left out; an `at` in the past brings the next tick back to the first one from now on."""
         return await self._move(id, instant(at, "at"))
 
-    async def _move(self, id: str, at: float) -> Schedule:
+    async def _move(self, id: str, at: float, note: str | None = None) -> Schedule:
         for _ in range(TRIES):
             reply = await self._working(id)
             schedule = reply.items[0]
             try:
-                tick = next_from(schedule, max(at, reply.now))
+                tick = next_from(schedule, max(at, reply.now), note)
             except ValueError as error:
                 raise InvalidOptions(f"schedule {id}: {error}") from None
             if tick is None:
                 raise InvalidOptions(f"schedule {id}: '{schedule.trigger}' does not fire after that; delete it instead")
-            if tick.then == schedule.next_at or (await self._client().fire([tick])).items[0].applied:
+            same = tick.then == schedule.next_at and (note is None or note == (schedule.note or ""))
+            if same or (await self._client().fire([tick])).items[0].applied:
                 return (await self._read([id]))[0]
             if schedule.paused:
                 raise InvalidOptions(f"schedule {id} is paused: resume it first")

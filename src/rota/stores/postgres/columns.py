@@ -100,6 +100,7 @@ def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
         _thin([tick.missed and tick.missed.reason.value for tick in ticks]),
         _thin([tick.missed and tick.missed.words for tick in ticks]),
         _thin([tick.left for tick in ticks]),
+        _thin([clean(tick.note) for tick in ticks]),
         [place for place, tick in enumerate(ticks, 1) for _ in tick.runs],
         [nominal for tick in ticks for nominal in tick.nominals],
         *of_runs(runs),

@@ -65,6 +65,7 @@ class TickRow(Struct, frozen=True, array_like=True):
     left: int | None
     runs: list[list[Any]]
     """Each as `records.new_item` has it."""
+    note: str | None = None
 
 
 class ScheduleRow(Struct, frozen=True, array_like=True):

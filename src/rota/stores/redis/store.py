@@ -343,6 +343,7 @@ def _tick_item(tick: Tick) -> TickRow:
         words=missed.words if missed else None,
         left=tick.left,
         runs=[new_item(run) for run in tick.runs],
+        note=None if tick.note is None else storable(tick.note),
     )
 
 

@@ -8,7 +8,7 @@
 CREATE OR REPLACE FUNCTION fire(
     me text, skew float8, seen float8,
     ids text[], versions integer[], nexts float8[], thens float8[], fires float8[], missed_at float8[],
-    missed_count bigint[], missed_reasons text[], missed_words text[], lefts integer[],
+    missed_count bigint[], missed_reasons text[], missed_words text[], lefts integer[], notes_ text[],
     r_tick integer[], r_nominal float8[], {put_parameters},
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
@@ -27,9 +27,10 @@ BEGIN
     PERFORM lock_schedules(ids);
     now := now_of(skew, seen, true);
     applied := '{}';
-    FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_reasons, missed_words)
-                WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, place) LOOP
+    FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_reasons, missed_words, notes_)
+                WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, note, place) LOOP
         UPDATE schedules s SET change = s.change + 1, next_at = tick.upcoming, fires_at = tick.fires_at,
+            note = CASE WHEN tick.note IS NULL THEN s.note ELSE nullif(tick.note, '') END,
             look_at = CASE WHEN tick.fires_at IS NOT NULL THEN greatest(tick.fires_at, now) END
         WHERE s.ctid = schedule_place(tick.id) AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
         RETURNING s.task, s.key INTO schedule;

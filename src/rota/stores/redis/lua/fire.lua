@@ -37,6 +37,7 @@ local function fire(tick)
     if made >= tick[T_LEFT] then schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = false, false end
   end
   schedule[SCHED_RECENT] = #recent > 0 and recent
+  if tick[T_NOTE] then schedule[SCHED_NOTE] = tick[T_NOTE] ~= "" and tick[T_NOTE] end
   schedules.put_schedule(schedule)
   record_fired(schedule, tick, reasons)
   if tick[T_MISSED] then
