@@ -7,7 +7,7 @@ from rota.domain.lifecycle import Discarded, Failed, Lost, Outcome, Released, Su
 from rota.domain.policy import Policy
 from rota.domain.run import Callback, NewRun, Run, State
 from rota.domain.settlement import Verdict
-from rota.store import ID_MEMORY, Command, Retention, RunQuery, Scope
+from rota.store import ID_MEMORY, Command, EventQuery, Retention, RunQuery, Scope
 from storekit.contract.stage import BOOM, GREET, Stage, Staged, new_run
 
 GOOD, BAD, GONE = "good", "bad", "gone"
@@ -50,6 +50,16 @@ class CallbackContract(Staged):
         assert ending_of(made.args, None) == Ended(run.id, GREET, None, ended.state)
         assert await stage.settle(settlement) is Verdict.ALREADY
         assert await self.called(stage) == found
+
+    async def test_events_tell_of_the_run_of_a_callback(self, stage: Stage) -> None:
+        cursor = (await stage.store.events(EventQuery())).cursor
+        run = await stage.ended(calling())
+        made = (await self.called(stage))[GOOD]
+        found = (await stage.store.events(EventQuery(after=cursor))).events
+        assert [(each.name, each.reason, each.state) for each in found if each.id == made.id] == [
+            ("queued", "accepted", "queued")
+        ]
+        assert [each.name for each in found if each.id == run.id] == ["queued", "started", "succeeded"]
 
     async def test_a_callback_is_claimed_and_ended_like_any_run(self, stage: Stage) -> None:
         await stage.ended(calling())

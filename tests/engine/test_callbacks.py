@@ -12,6 +12,36 @@ from rota.testing import simulate
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
+async def test_one_submit_has_callbacks_of_its_own() -> None:
+    app, told, both = Rota("memory://"), list[str](), asyncio.Event()
+
+    def tell(word: str) -> None:
+        told.append(word)
+        if len(told) == 2:
+            both.set()
+
+    @app.task
+    async def usual(ended: Ended) -> None:
+        tell(f"usual {ended.result}")
+
+    @app.task
+    async def special(ended: Ended) -> None:
+        tell(f"special {ended.result}")
+
+    @app.task(on_success=usual)
+    async def work(n: int) -> int:
+        return n
+
+    with pytest.raises(InvalidOptions, match=r"work\.using: on_cancel=7: a task, or the name of a task"):
+        work.using(on_cancel=7)  # type: ignore[arg-type]
+    async with app:
+        await work.submit(1)
+        await work.using(on_success=special, on_failure="nobody").submit(2)
+        async with asyncio.timeout(10):
+            await both.wait()
+    assert sorted(told) == ["special 2", "usual 1"]
+
+
 async def test_each_end_calls_its_task_once_with_what_happened() -> None:
     app = Rota("memory://")
     told: dict[str, Ended] = {}

@@ -22,7 +22,7 @@ from rota.domain.kinds import is_whole
 from rota.domain.once import NO_ARGUMENTS
 from rota.domain.period import Period
 from rota.domain.policy import FAR, Lost, Policy, Retry
-from rota.domain.run import DEFAULT_QUEUE, NewRun, Origin, Run, after
+from rota.domain.run import DEFAULT_QUEUE, Callback, NewRun, Origin, Run, after
 from rota.domain.schedule import BUFFER, CatchUp, Overlap, Schedule
 from rota.domain.triggers import Trigger
 from rota.domain.triggers.durations import parse_duration
@@ -54,7 +54,16 @@ class Options(Struct, frozen=True, kw_only=True):
     lost: Lost | None = None
     headers: Mapping[str, str] | None = None
     id: str | None = None
+    on_success: Callback | None = None
+    on_failure: Callback | None = None
+    on_cancel: Callback | None = None
     origin: str = "submit"
+
+    def callbacks(self, declared: tuple[Callback, ...]) -> tuple[Callback, ...]:
+        """Return the callbacks of a run: those of the submit, and those of the task for other states."""
+        own = [each for each in (self.on_success, self.on_failure, self.on_cancel) if each is not None]
+        states = {each.state for each in own}
+        return (*(each for each in declared if each.state not in states), *own) if own else declared
 
 
 _NONE = Options()

@@ -50,7 +50,8 @@ class Call(Struct, frozen=True):
         try:
             terms = spec.policy, options, spec.priority, spec.guards, spec.queue
             run = new_run(id or new_id(), spec.name, self.args, *terms, self.share)
-            return with_callbacks(run, spec.on_end) if spec.on_end else run
+            on_end = options.callbacks(spec.on_end)
+            return with_callbacks(run, on_end) if on_end else run
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
         except ValueError as error:
@@ -91,8 +92,8 @@ class Call(Struct, frozen=True):
                 timed = replace(timed, once=check_storable(self.once))
             terms = spec.policy, self.options, spec.priority, spec.guards
             made = new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue, self.share)
-            if spec.on_end:
-                return replace(made, body=codec.with_on_end(made.body.encode(), spec.on_end).decode())
+            if on_end := self.options.callbacks(spec.on_end):
+                return replace(made, body=codec.with_on_end(made.body.encode(), on_end).decode())
             return made
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None

@@ -248,6 +248,14 @@ def callback_of(state: State, option: str, task: object) -> Callback:
     return Callback(state, spec.name, spec.policy, spec.priority, spec.queue)
 
 
+def own_callback(name: str, option: str, task: object) -> Callback | None:
+    """Return the callback that `using` of the task `name` gives by `option`."""
+    try:
+        return None if task is None else callback_of(CALLBACKS[option], option, task)
+    except (TypeError, ValueError) as error:
+        raise InvalidOptions(f"{name}.using: {error}") from None
+
+
 def triggers_of(task: str, schedule: object) -> dict[str, Trigger]:
     """Return the triggers of `schedule=` by the ids of their schedules.
 

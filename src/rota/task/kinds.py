@@ -8,6 +8,7 @@ from rota.domain.activity import Activity, Breaker
 from rota.domain.guards import Sliding
 from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry, Share
+from rota.domain.run import Callback
 from rota.domain.text import did_you_mean
 from rota.domain.triggers import Trigger
 from rota.domain.tuning import Retention
@@ -137,6 +138,9 @@ USING: dict[str, Kind] = {
     "retry": Kind(optional(instance_of(Retry)), "write retry=Retry(5)"),
     "headers": Kind(optional(instance_of(Mapping)), 'names with texts, e.g. headers={"tenant": "acme"}'),
     "id": Kind(optional(is_text), "a text of 1 to 63 printable characters without spaces"),
+    "on_success": Kind(optional(instance_of(Callback)), "a task, or the name of a task"),
+    "on_failure": Kind(optional(instance_of(Callback)), "a task, or the name of a task"),
+    "on_cancel": Kind(optional(instance_of(Callback)), "a task, or the name of a task"),
     "wait": Kind(optional(instance_of(int, float)), "a number of seconds, or False"),
 }
 

@@ -14,7 +14,7 @@ from rota.domain.intake import Options, Span
 from rota.domain.policy import Lost, Retry
 from rota.task.call import Call
 from rota.task.chain import Chain
-from rota.task.definition import Definition, definition_of
+from rota.task.definition import Definition, definition_of, own_callback
 from rota.task.fan_out import Each, Fanned, FanOut
 from rota.task.kinds import check_using
 from rota.task.submitter import Wait
@@ -216,6 +216,9 @@ class Task(Generic[C, P, T_co, R_co]):
         lost: Lost | None = None,
         headers: Mapping[str, str] | None = None,
         id: str | None = None,
+        on_success: "Task[..., ..., Any, Any] | str | None" = None,
+        on_failure: "Task[..., ..., Any, Any] | str | None" = None,
+        on_cancel: "Task[..., ..., Any, Any] | str | None" = None,
         wait: Wait = None,
         connection: object | None = None,
     ) -> Using[P, R_co]:
@@ -228,6 +231,7 @@ class Task(Generic[C, P, T_co, R_co]):
         rules. `headers` (32 at most, 8 KiB) travel with the run, its retries and the runs that its handler submits.
         `id` is an idempotency key of 1 to 63 printable characters: the first submit makes the run, a later one with the
         same task and arguments answers that run, and one with others raises IdConflict, until a day after its end.
+        `on_success`, `on_failure` and `on_cancel` are tasks that the end of the run calls, in place of the task's own.
         While the task has `max_pending` unfinished runs, a submit waits up to `wait` seconds for room (30 by default;
         False: not at all). `connection` is your own connection to the database of a PostgreSQL store: the run is put in
         the transaction that is open on `connection`, and a rollback removes the run.
@@ -245,6 +249,9 @@ class Task(Generic[C, P, T_co, R_co]):
             lost=lost,
             headers=headers,
             id=id,
+            on_success=own_callback(self.name, "on_success", on_success),
+            on_failure=own_callback(self.name, "on_failure", on_failure),
+            on_cancel=own_callback(self.name, "on_cancel", on_cancel),
         )
         check_using(self.name, {**asdict(options), "wait": wait})
         return Using(self, self._definition, options, wait, connection)

@@ -52,6 +52,7 @@ END $$;
 CREATE OR REPLACE FUNCTION put_callbacks(ended text[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     lanes text[];
+    ids text[];
 BEGIN
     IF NOT EXISTS (SELECT FROM callbacks c WHERE c.run = ANY(ended)) THEN RETURN '{}'; END IF;
     WITH taken AS (
@@ -60,9 +61,13 @@ BEGIN
         INSERT INTO queue (id, task, body, queue, priority, created_at, due_at, lane_at)
         SELECT t.id, t.task, t.body, t.queue, t.priority, now, now, lane_place(t.task, t.queue, t.priority, now, now)
         FROM taken t CROSS JOIN LATERAL (SELECT f.state FROM finished f WHERE f.id = t.run OFFSET 0) AS f
-        WHERE f.state = t.state ON CONFLICT DO NOTHING RETURNING task, queue
+        WHERE f.state = t.state ON CONFLICT DO NOTHING RETURNING id, task, queue
     )
-    SELECT coalesce(array_agg(lane_name(n.task, n.queue)), '{}') INTO lanes FROM news n;
+    SELECT coalesce(array_agg(lane_name(n.task, n.queue)), '{}'), coalesce(array_agg(n.id::text), '{}') INTO lanes, ids FROM news n;
+    -- A transaction of a caller may stay open for long: it records nothing before its commit.
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} AND coalesce(current_setting('rota.open', true), '') = '' THEN
+        PERFORM record_events('', 'runs', NULL, ids, NULL, NULL, array_fill('accepted'::text, ARRAY[cardinality(ids)]), NULL, now);
+    END IF;
     RETURN lanes;
 END $$;
 
