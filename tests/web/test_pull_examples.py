@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rota import PullWorker, ServiceError
 from storekit.proxy import FaultProxy
 from storekit.servers.places import free_port
 from tests.processes import Process
@@ -20,7 +21,7 @@ EXEC = "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("pull")
-    with serving(folder, f"sqlite://{folder}/rota.db", "--role", "web") as found:
+    with serving(folder, f"sqlite:///{folder}/rota.db", "--role", "web") as found:
         yield found
 
 
@@ -46,6 +47,10 @@ def submit(http: httpx.Client, task: str, **args: object) -> str:
     made = http.post("/runs", json={"task": task, "args": args})
     assert made.status_code == 201, made.text
     return str(made.json()["run"])
+
+
+def declare(http: httpx.Client, task: str) -> None:
+    assert http.put(f"/tasks/{task}", json={}).status_code == 201
 
 
 def ended(http: httpx.Client, id: str) -> dict[str, object]:
@@ -94,3 +99,16 @@ def test_a_worker_in_shell(served: Served, http: httpx.Client) -> None:
         id = submit(http, "count", text="hello")
         process.wait_for(f"{id}: applied")
         assert ended(http, id)["result"] == 5
+
+
+async def test_a_pull_worker_in_python_over_a_url(served: Served, http: httpx.Client) -> None:
+    declare(http, "pulled")
+    id = submit(http, "pulled", x=1)
+    async with PullWorker(served.url, ["pulled"], token=served.token) as worker:
+        (run,) = await worker.claim(wait=10)
+        assert (run.id, run.args, await worker.renew([run])) == (id, {"x": 1}, ["ok"])
+        assert await worker.succeed(run, 2) == "applied"
+        assert await worker.succeed(run, 2) == "already"
+    async with PullWorker(served.url, ["pulled"], token="rota_wrong") as stranger:
+        with pytest.raises(ServiceError, match="valid token"):
+            await stranger.claim()

@@ -48,7 +48,7 @@ def listening(served: Served) -> int:
 
 def test_processes_share_a_port_and_are_replaced(tmp_path: Path) -> None:
     options = ("--role", "worker", "--processes", "2", "--no-token")
-    with serving(tmp_path, f"sqlite://{tmp_path}/rota.db", *options) as served:
+    with serving(tmp_path, f"sqlite:///{tmp_path}/rota.db", *options) as served:
         first, second = listening(served), listening(served)
         assert health(served.url) == (0, "ready\n")
         assert httpx.get(f"{served.url}/api/v1/me").status_code == 401, "a worker has no API"

@@ -1,6 +1,7 @@
 """PullWorker: claim, renew and settle in Python, over a store or over the URL of a service."""
 
 import asyncio
+import logging
 import os
 import secrets
 import socket
@@ -13,7 +14,7 @@ import msgspec
 from rota.client.client import Client
 from rota.client.service import API, Service
 from rota.engine.outcomes import failure
-from rota.errors import ServiceError, StaleClaim
+from rota.errors import RotaError, ServiceError, StaleClaim
 from rota.pull.pulling import Pulling
 from rota.pull.values import (
     ClaimBody,
@@ -31,6 +32,8 @@ from rota.pull.values import (
 )
 from rota.store import Backend
 from rota.stores import connect
+
+log = logging.getLogger("rota")
 
 T = TypeVar("T")
 PAUSES = (0.2, 1.0, 4.0)
@@ -70,6 +73,7 @@ class PullWorker:
         self._queues = list(queues)
         self._lease = lease
         self._claims = 0
+        self._begun = False
         self._report = WorkerReport(socket.gethostname()[:200], os.getpid(), version("rota"))
         remote = isinstance(at, str) and at.split(":", 1)[0] in ("http", "https")
         self._side: _Side = _Remote(Service(str(at), token)) if remote else _Here(at, self.name)
@@ -79,9 +83,20 @@ class PullWorker:
 
     async def __aexit__(self, *error: object) -> None:
         try:
-            await self._claim(ClaimBody(worker=self.name, n=self._claims + 1, tasks=[], free=0, lease=self._lease))
+            if self._begun:
+                await self._say_goodbye()
+        except RotaError as why:  # what is leased to this worker lapses
+            log.warning("pull worker %s cannot say goodbye: %s", self.name, why)
         finally:
             await self._side.close()
+
+    async def _say_goodbye(self) -> None:
+        """Tell that this worker claims no more, and give back the batch of a claim whose answer got lost."""
+        asked = ClaimBody(worker=self.name, n=self._claims + 1, tasks=[], free=0, lease=self._lease)
+        answer = await self._side.claim(asked)
+        lost = [PullOutcome(run=run.id, fence=run.fence, outcome="release") for run in answer.runs]
+        if lost:
+            await self.settle(*lost)
 
     async def claim(self, free: int = 1, wait: float = 20.0) -> list[PulledRun]:
         """Return at most `free` runs that are leased to this worker; an empty list after `wait` seconds without any."""
@@ -99,7 +114,9 @@ class PullWorker:
 
     async def _claim(self, asked: ClaimBody) -> Pulled:
         """The number counts up with an answer only: after a lost reply, the same batch is asked for."""
-        answer = await self._side.claim(_checked(asked))
+        checked = _checked(asked)
+        self._begun = True
+        answer = await self._side.claim(checked)
         self._claims = asked.n
         return answer
 
