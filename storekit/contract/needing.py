@@ -228,6 +228,11 @@ class NeedsContract(Staged):
             await stage.end(run, Succeeded())
         assert (await stage.store.depths()).items == []
 
+    async def test_a_child_waits_for_a_unique_parent_of_its_own_batch(self, stage: Stage) -> None:
+        parent = new_run(key="k", unique="active")
+        await stage.put(parent, child := new_run(needs=(parent.id,)))
+        assert (await stage.see(child)).needs == (parent.id,)
+
     async def test_a_child_can_come_while_its_parent_runs(self, stage: Stage) -> None:
         parent = new_run(PARENT)
         await stage.put(parent)
