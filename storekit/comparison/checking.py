@@ -96,10 +96,11 @@ class Checks:
         page = await self.store.runs(RunQuery(limit=1000))
         if self.events is not None:
             await self.events.check(page.runs)
+        self.notice_expiry([(run, self.book.rows[run.id]) for run in page.runs if run.id in self.book.rows], page.now)
+        self.order_callbacks([run.id for run in page.runs])
         newest_first = sorted(self.book.rows.values(), key=lambda row: -row.order)
         assert [run.id for run in page.runs] == [row.id for row in newest_first]
         pairs = list(zip(page.runs, newest_first, strict=True))
-        self.notice_expiry(pairs, page.now)
         await self.clear_up()
         for run, row in pairs:
             if run.state is State.RUNNING and row.state == "queued":
@@ -114,6 +115,17 @@ class Checks:
         unique = [row for row in newest_first if row.new.unique_key and row.waiting]
         waiting = [(row.new.task, row.new.unique_key, row.fence > 0) for row in unique]
         assert len(waiting) == len({*waiting}), f"two equal runs wait: {waiting}"
+
+    def order_callbacks(self, newest_first: Sequence[str]) -> None:
+        """Take over the order of the last arrivals, if callbacks are among them: a verb that ends several runs may put
+        their callbacks in any order."""
+        known = max((self.book.rows[id].order for id in self.seen if id in self.book.rows), default=0)
+        fresh = [row for row in self.book.rows.values() if row.order > known]
+        if any(row.called for row in fresh):
+            places = sorted(row.order for row in fresh)
+            shown = [id for id in reversed(newest_first) if id in self.book.rows and self.book.rows[id] in fresh]
+            for id, place in zip(shown, places, strict=True):
+                self.book.rows[id].order = place
 
     def notice_expiry(self, pairs: Sequence[tuple[Run, Row]], now: float) -> None:
         """Expire in the model the runs that the store shows as expired: a store may expire a run at any claim."""

@@ -1,6 +1,7 @@
 """Stories, second part: commands, declarations, schedules and marks."""
 
 from rota.domain.schedule import Tick
+from rota.domain.spec import limit_row
 from rota.store import Command, Declared, Edited, Fired, Scope
 from storekit.comparison import drawing
 from storekit.comparison.drawing import Dice
@@ -15,7 +16,8 @@ class Story(RunStory):
 
     async def begin(self, dice: Dice) -> None:
         self.ticks = []
-        specs = [drawing.SPECS[task][0] for task in self.tasks]
+        limits = map(limit_row, (drawing.GPU, drawing.PEN))
+        specs = [*limits, *(drawing.SPECS[task][0] for task in self.tasks)]
         reply = await self.store.declare(specs)
         for spec in specs:
             control.declare(self.book, spec)
@@ -35,9 +37,9 @@ class Story(RunStory):
         now = await self.now()
         waiting = [run.id for run in self.seen.values() if run.state == "queued"]
         bodies = {id: row.body for id, row in self.book.rows.items()}
-        rows = self.book.rows  # runs that take turns keep their priority: see drawing.IN_TURNS
-        some = [id for id in dice.some([*self.ids, *waiting]) if id not in rows or rows[id].new.share is None]
-        edits = [drawing.new_edit(dice, id, bodies.get(id), now) for id in some]
+        shared = {id for id, row in self.book.rows.items() if row.new.share is not None}
+        some = dice.some([*self.ids, *waiting])
+        edits = [drawing.new_edit(dice, id, bodies.get(id), now, id in shared) for id in some]
         reply = await self.store.edit(edits)
         self.book.now = reply.now
         assert reply.items == [Edited(control.edit(self.book, edit)) for edit in edits]
@@ -57,6 +59,7 @@ class Story(RunStory):
 
     async def declare_tasks(self, dice: Dice) -> None:
         specs = [dice.choice(drawing.SPECS[task]) for task in dice.some(self.tasks)]
+        specs += [dice.choice(drawing.LIMITS)] if dice.rarely(2) else []
         reply = await self.store.declare(specs)
         self.book.now = reply.now
         assert reply.items == [Declared(control.declare(self.book, spec)) for spec in specs]

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 
 from rota.domain import codec, lifecycle, needs
 from rota.domain.decision import Reason
+from rota.domain.ended import with_callbacks
 from rota.domain.guards import Cooldown, Guards, Mark
+from rota.domain.ids import fingerprint
 from rota.domain.policy import Limit, Policy, Rate, Retry, Share
-from rota.domain.run import DEFAULT_QUEUE, Failure, Member, NewRun, Note, Origin, Progress
+from rota.domain.run import DEFAULT_QUEUE, Callback, Failure, Member, NewRun, Note, Origin, Progress, State
 from rota.domain.schedule import Missed, Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, limit_row
 from rota.store import Command, MarkRow, Retention, RunEdit
 
 T = TypeVar("T")
@@ -29,6 +31,10 @@ SERVED: tuple[tuple[str, ...], ...] = ((), (), (), ("red",), ("default", "blue")
 STEPS = (1.0, 6.0, 11.0, 31.0, 61.0, 150.0)
 """Seconds by which the clock moves."""
 
+GPU, PEN = Limit(2, name="gpu"), Limit(1, name="pen")
+LIMITS = tuple(limit_row(Limit(total, name=name)) for name in ("gpu", "pen") for total in (2, 1, 3))
+"""The possible numbers of named limits. GPU and PEN are in force from the start: a worker publishes a limit before the
+tasks that have it."""
 SPECS: dict[str, tuple[TaskSpec, ...]] = {
     "plain": (TaskSpec("plain"), TaskSpec("plain", enabled=False)),
     "other": (TaskSpec("other"),),
@@ -42,6 +48,16 @@ SPECS: dict[str, tuple[TaskSpec, ...]] = {
         TaskSpec("keyed", limit=Limit(per_key=2)),
         TaskSpec("keyed", limit=Limit(3, per_key=1)),
         TaskSpec("keyed", limit=Limit(per_key=1), rate=Rate(2, per=7.3, burst=2)),
+    ),
+    "cut": (
+        TaskSpec("cut", limits=(GPU,)),
+        TaskSpec("cut", limits=(GPU, PEN)),
+        TaskSpec("cut"),
+    ),
+    "fit": (
+        TaskSpec("fit", limits=(GPU,)),
+        TaskSpec("fit", limit=Limit(1), limits=(GPU,)),
+        TaskSpec("fit", limits=(PEN,), rate=Rate(1, per=2.3)),
     ),
     "paced": (
         TaskSpec("paced", rate=Rate(1, per=7.3)),
@@ -135,12 +151,13 @@ class Dice(Random):
         return self.randrange(one_in) == 0
 
 
-def new_edit(dice: Dice, id: str, body: bytes | None, now: float) -> RunEdit:
-    """Return an edit of a run that has this body; None if there is no such run."""
+def new_edit(dice: Dice, id: str, body: bytes | None, now: float, shared: bool) -> RunEdit:
+    """Return an edit of a run that has this body; None if there is no such run. A run with a share keeps its priority:
+    see IN_TURNS."""
     changes: dict[str, Any] = {}
     if dice.rarely(2):
         changes["due_at"] = now + dice.choice([-5.0, 0.0, 5.5, 40.0])
-    if dice.rarely(2):
+    if dice.rarely(2) and not shared:
         changes["priority"] = dice.choice([-1, 0, 1])
     if dice.rarely(4):
         changes["expires_at"] = now + dice.choice([3.0, 50.0])
@@ -149,6 +166,7 @@ def new_edit(dice: Dice, id: str, body: bytes | None, now: float) -> RunEdit:
         args = dice.choice([b"1", b"2", b"3"])
         changes["body"] = codec.encode(args, known.origin or Origin(), known.policy or Policy(), known.member)
         changes["replaces"] = b"{}" if dice.rarely(4) else body
+        changes["share"] = dice.choice([None, *SHARES]) if shared else None
     return RunEdit(run=id, **changes)
 
 
@@ -175,6 +193,17 @@ def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:
         queue=DEFAULT_QUEUE if in_turns else dice.choice(QUEUES),
         share=dice.choice(SHARES) if in_turns else None,
     )
+
+
+def with_extras(dice: Dice, new: NewRun, tasks: Sequence[str]) -> NewRun:
+    """Return `new`, perhaps with an id of its submitter's own or with callbacks."""
+    if dice.rarely(4):
+        new = replace(new, fingerprint=fingerprint(new.task, codec.decode(new.body).args))
+    called = [task for task in tasks if task not in INNOCENT and task not in MOST_PENDING]
+    if called and dice.rarely(6):
+        states = dice.sample([State.SUCCEEDED, State.FAILED, State.CANCELLED], 2)
+        new = with_callbacks(new, tuple(Callback(state, dice.choice(called)) for state in states))
+    return new
 
 
 def new_needs(dice: Dice, tasks: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:

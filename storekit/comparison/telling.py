@@ -45,6 +45,8 @@ class RunStory(Checks):
 
     async def put(self, dice: Dice) -> None:
         news = await self.newcomers(dice, dice.randint(1, 4))
+        news = [drawing.with_extras(dice, new, self.tasks) for new in news]
+        self.news |= {new.id: new for new in news}
         plan = None
         if dice.rarely(6):
             keep = frozenset(key for key in drawing.UNIQUE_KEYS if dice.rarely(2))
@@ -82,6 +84,9 @@ class RunStory(Checks):
         """Put an id again that is known or was forgotten, with other options than before."""
         now = await self.now()
         news = [self.draw_run(dice, id, now) for id in sorted({*dice.some(self.ids)})]
+        own = self.book.fingerprints
+        news = [replace(new, fingerprint=own[new.id]) if new.id in own and dice.rarely(2) else new for new in news]
+        news = [replace(new, fingerprint="0" * 32) if new.id in own and not new.fingerprint else new for new in news]
         self.news |= {new.id: new for new in news if new.id not in self.book.rows}
         await self.admit(news)
 

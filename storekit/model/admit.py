@@ -38,7 +38,7 @@ def fire(book: Book, tick: Tick) -> list[Answer] | None:
 
 def answer_to(book: Book, new: NewRun) -> Answer:
     run, reason = admit(book, new)
-    if reason != "accepted":
+    if reason != "accepted" and (run, reason) != (new.id, "joined"):
         book.decisions.add(
             new.task, new.key, reason, book.now, run=ANY if reason in ("already_running", "buffer_full") else run
         )
@@ -46,6 +46,8 @@ def answer_to(book: Book, new: NewRun) -> Answer:
 
 
 def admit(book: Book, new: NewRun) -> Answer:
+    if new.fingerprint is not None and (new.id in book.rows or new.id in book.fingerprints):
+        return new.id, "joined" if book.fingerprints.get(new.id) == new.fingerprint else "id_conflict"
     if new.id in book.rows:
         return new.id, "accepted"
     if not book.task(new.task).enabled:
@@ -72,7 +74,7 @@ def replace_holders(book: Book, equals: Sequence[Row], note: str) -> None:
         if row.command == "cancel":
             continue
         row.note = note
-        book.count_decision(row, "cancelled", run=row.id)
+        book.count_decision(row, "cancelled", run=row.id if len(equals) == 1 else ANY)
         if row.state == "running":
             row.command = "cancel"
         else:
@@ -98,7 +100,10 @@ def add(book: Book, new: NewRun, needs: tuple[str, ...]) -> None:
     book.arrivals += 1
     cooldowns = new.guards.cooldowns if new.guards.behind and needs else ()
     due, expires = times(book, new)
+    if new.fingerprint is not None:
+        book.fingerprints[new.id] = new.fingerprint
     book.rows[new.id] = Row(new, book.arrivals, book.now, due, expires, new.body, needs, cooldowns, new.priority)
+    book.rows[new.id].awaited = bool(new.callbacks)
 
 
 def times(book: Book, new: NewRun) -> tuple[float, float | None]:

@@ -54,6 +54,10 @@ class Row:
     saved: bytes | None = None
     finished: float | None = None
     awaited: bool = False
+    limits: tuple[str, ...] = ()
+    """The named limits against which its lease counts."""
+    called: bool = False
+    """It is the run of a callback."""
     endings: list[Ending] = field(default_factory=list[Ending])
 
     @property
@@ -101,12 +105,14 @@ class Task:
     interval: float | None = None
     burst: int = 1
     rate_per_key: bool = False
+    limits: tuple[str, ...] = ()
+    """The names of the rows that have the numbers of its named limits."""
     weights: dict[str, int] | None = None
     """The weights of the shares; None: the runs take no turns."""
 
     @property
     def gated(self) -> bool:
-        return (self.total or self.per_key or self.interval) is not None
+        return (self.total or self.per_key or self.interval) is not None or bool(self.limits)
 
 
 @dataclass
@@ -144,6 +150,8 @@ class Book:
         default_factory=dict[tuple[str, str, int], tuple[str, int]]
     )
     """Whose turn it is in a (task, queue, priority), and how many runs it has got."""
+    fingerprints: dict[str, str] = field(default_factory=dict[str, str])
+    """Of each id that a submitter gave: what was submitted under it."""
     batches: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
     """The runs of the last claim of each worker: (run, fence)."""
     ready: dict[str, ClaimRequest] = field(default_factory=dict[str, ClaimRequest])

@@ -91,6 +91,9 @@ def may_start(book: Book, row: Row) -> bool:
         return False
     if task.per_key is not None and key is not None and sum(other.new.key == key for other in running) >= task.per_key:
         return False
+    for limit in task.limits:
+        if sum(limit in other.limits for other in book.running()) >= (book.tasks[limit].total or 0):
+            return False
     bucket = bucket_of(book, row)
     if bucket is None or task.interval is None:
         return True
@@ -106,6 +109,7 @@ def bucket_of(book: Book, row: Row) -> tuple[str, str] | None:
 
 def start(book: Book, row: Row, worker: str, until: float) -> None:
     row.state, row.holder, row.until = "running", worker, until
+    row.limits = book.task(row.new.task).limits
     row.fence += 1
     interval, bucket = book.task(row.new.task).interval, bucket_of(book, row)
     if interval is not None and bucket is not None:

@@ -1,8 +1,10 @@
 """control, declare and mark: commands, and what code declares of tasks and schedules."""
 
+from msgspec.structs import replace
+
 from rota.domain.run import after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, limit_row
 from rota.store import MarkRow, RunEdit
 from storekit.model import holds
 from storekit.model.admit import start_afresh
@@ -66,14 +68,15 @@ def edit(book: Book, edit: RunEdit) -> str:
         return "stale"
     if edit.body is not None and row.body not in (edit.body, edit.replaces):
         return "stale"
-    before = row.due, row.priority, row.expires, row.body
+    before = row.due, row.priority, row.expires, row.body, row.new.share
+    row.new = row.new if edit.share is None else replace(row.new, share=edit.share)
     row.due = row.due if edit.due_at is None else after(edit.due_at, 0)
     holds.move_expiry(row, before[0])
     row.expires = row.expires if edit.expires_at is None else after(edit.expires_at, 0)
     row.priority = row.priority if edit.priority is None else edit.priority
     if edit.body is not None and row.body != edit.body:
         start_afresh(row, edit.body)
-    if (row.due, row.priority, row.expires, row.body) == before:
+    if (row.due, row.priority, row.expires, row.body, row.new.share) == before:
         return "unchanged"
     book.count_decision(row, "edited", run=row.id)
     return "changed"
@@ -120,6 +123,7 @@ def declare(book: Book, item: TaskSpec | Schedule) -> str:
         interval=rate.per / rate.n if rate else None,
         burst=rate.burst if rate else 1,
         rate_per_key=bool(rate and rate.per_key),
+        limits=tuple(limit_row(one).name for one in item.limits),
         weights=item.share.weights if item.share else None,
     )
     if known == task:

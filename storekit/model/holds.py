@@ -60,6 +60,11 @@ def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
 def release(book: Book, ended: Row) -> None:
     """Meet the needs that the end of a run meets."""
     meet_needs(book, ends(ended))
+    for new in [callback.to_run() for callback in ended.new.callbacks if callback.state == ended.state]:
+        if new.id not in book.rows:
+            book.arrivals += 1
+            row = Row(new, book.arrivals, book.now, book.now, None, new.body, priority=new.priority, called=True)
+            book.rows[new.id] = row
 
 
 def ends(row: Row) -> list[str]:
