@@ -6,7 +6,8 @@ import pytest
 
 from rota.domain.decision import Reason
 from rota.domain.lifecycle import Succeeded
-from rota.store import ID_MEMORY, Command, Hint, Retention
+from rota.errors import InvalidOptions
+from rota.store import ID_MEMORY, Command, Hint, Retention, RunQuery
 from rota.stores.redis import subscriber
 from storekit.contract import new_run
 from storekit.servers import RedisServer, valkey_of_wheel
@@ -104,3 +105,14 @@ async def test_what_is_done_leaves_nothing_behind_but_what_is_remembered(valkey:
         assert isinstance(keys, list)
         left = {str(key).partition("}")[2].partition(":")[0] for key in keys}
         assert left <= {"clock", "seq", "workers", "seen", "crews", "c", "i", "idle", "batch", "reports"}
+
+
+async def test_a_list_by_due_time_sorts_few_runs_that_are_in_no_lane(valkey: RedisServer, namespace: str) -> None:
+    async with staged(at(valkey.url, namespace)) as stage:
+        parent = new_run(delay=60)
+        await stage.put(parent, *(new_run(needs=(parent.id,)) for _ in range(4000)))
+        assert (await stage.store.runs(RunQuery(order="due", limit=1))).runs[0].needs
+        await stage.put(*(new_run(needs=(parent.id,)) for _ in range(1001)))
+        with pytest.raises(InvalidOptions, match="at most 5,000, and there are more"):
+            await stage.store.runs(RunQuery(order="due"))
+        assert (await stage.store.runs(RunQuery(order="due", task="none"))).runs == []

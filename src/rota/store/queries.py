@@ -26,8 +26,9 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     """Which runs to read: the one filter of the stores, of `app.runs` and of `rota runs`. A run meets all conditions.
 
     The stores have indexes for `ids` and `group` (also `flow` with `period`), and for ended runs by time; SQLite and
-    PostgreSQL also for `task`, `key` and failures. With another condition a store walks one of these indexes, and looks
-    at a bounded number of runs for each page: see `Page.searched_back_to`.
+    PostgreSQL also for `task`, `key` and failures; Redis for `task` if the order is not that of arrival. With another
+    condition a store walks one of these indexes, and looks at a bounded number of runs for each page: see
+    `Page.searched_back_to`.
     """
 
     ids: Sequence[str] | None = None
@@ -68,7 +69,7 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     """Only runs that have this text, in upper or lower case, in their id, key, task, error or arguments."""
     order: Instant = "created"
     """`created`: the last arrival first. `finished`: ended runs, the last end first. `due`: unfinished runs, the first
-    due first. A list by due time, or by end within a group, is sorted: it has at most 5,000 runs."""
+    due first. A list by due time or by end within a group is sorted: it has at most 5,000 runs."""
     limit: int = 50
     """The most runs in one page."""
     cursor: str | None = None
@@ -121,19 +122,19 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     @property
     def sorts(self) -> bool:
         """Whether no index has the order of the query, so that all its runs are read and sorted."""
-        return self.order == "due" or (self.order == "finished" and self.in_group is not None)
+        return self.order != "created" and self.in_group is not None
 
     @property
     def walks(self) -> bool:
         """Whether some condition is judged run by run, so that one page looks at a bounded number of runs."""
         if self.sorts:
             return False  # all runs are read before they are sorted
-        by_end = self.order == "finished"
+        by_arrival = self.order == "created"
         timed = (self.since is not None and self.by != self.order) or (
-            self.until is not None and not (by_end and self.by == "finished")
+            self.until is not None and (by_arrival or self.by != self.order)
         )
         alone = (self.schedule, self.origin, self.worker, self.error, self.reason, self.retry_of, self.q)
-        timed = timed or (by_end and self.key is not None)
+        timed = timed or (not by_arrival and self.key is not None)
         in_part = (self.flow is None) != (self.period is None) or (self.flow is not None and self.group is not None)
         return timed or in_part or bool(_several(self.queue)) or any(value is not None for value in alone)
 

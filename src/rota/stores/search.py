@@ -80,8 +80,10 @@ class Search:
         self._back_to = None if self._last is None else instant_of(self._last, self.query.order)
 
     def _is_past(self, run: Run) -> bool:
-        """Return whether all runs from this one on are older than `since`."""
+        """Return whether all runs from this one on are older than `since`, or due at `until` or later."""
         query = self.query
+        if query.order == "due":
+            return query.until is not None and query.by == "due" and not query.sorts and run.due_at >= query.until
         if query.since is None or query.by != query.order or query.sorts:
             return False
         slack = UNORDERED if query.order == "created" else 0.0
@@ -103,7 +105,9 @@ class Search:
 
 
 def _first_place(query: RunQuery) -> Position | None:
-    """Return the place behind which the page begins: the cursor, or `until` if the list is in that order."""
+    """Return the place behind which the page begins: the cursor, or the bound from which a list in that order goes."""
+    if query.cursor is None and query.since is not None and query.by == query.order == "due":
+        return Position(query.since, 0)
     if query.cursor is None and query.until is not None and query.by == query.order == "finished":
         return Position(query.until, 0)
     return after_cursor(query)

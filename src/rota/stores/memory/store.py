@@ -259,6 +259,10 @@ def _walk(book: MemoryBook, query: port.RunQuery, after: port.Position | None) -
         runs = (run for run in book.runs.values() if run.state.final)
         ended = [(port.Position(run.finished_at or 0.0, book.order[run.id]), run) for run in runs]
         placed: Iterable[tuple[port.Position, Run]] = sorted(ended, key=itemgetter(0), reverse=True)
+    elif query.order == "due" and not query.sorts:
+        runs = (run for run in book.runs.values() if not run.state.final)
+        due = sorted(((port.Position(run.due_at, book.order[run.id]), run) for run in runs), key=itemgetter(0))
+        return (one for one in due if (after is None or one[0] > after) and port.matches(one[1], narrow))
     else:
         arrived = reversed(book.runs.values() if query.in_group is None else book.grouped(query.in_group))
         placed = ((port.Position(0.0, book.order[run.id]), run) for run in arrived)

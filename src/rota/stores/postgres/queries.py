@@ -80,6 +80,8 @@ def runs_query(query: RunQuery, after: Position | None, wanted: int) -> tuple[st
     if query.tasks:
         one = len(query.tasks) == 1
         where.append(f"task = {arg(query.tasks[0])}" if one else f"task = ANY({arg(list(query.tasks))})")
+    if query.order == "due" and not query.sorts:
+        return _due_query(query, where, arg, after), "ORDER BY found.due_at, found.seq", args
     if after is not None:
         where.append(f"seq < {arg(after.seq)}")
     # only the tables that can have runs in these states are read
@@ -87,6 +89,19 @@ def runs_query(query: RunQuery, after: Position | None, wanted: int) -> tuple[st
     source = " UNION ALL ".join(f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.{view}" for view in views or ["runs"])
     inner = f"SELECT * FROM ({source}) AS runs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT $3"
     return inner, "ORDER BY found.seq DESC", args
+
+
+def _due_query(query: RunQuery, where: list[str], arg: Callable[[object], str], after: Position | None) -> str:
+    """Unfinished runs, the first due first. No index has this order: the server looks at all and keeps the first."""
+    if after is not None:
+        where = [*where, f"(due_at, seq) > ({arg(after.at)}::float8, {arg(after.seq)}::bigint)"]
+    views = sorted({_TABLES[state] for state in query.states})
+    parts = [
+        f"(SELECT seq, {RUN_COLUMNS} FROM {{schema}}.{view}_runs AS runs WHERE {' AND '.join(where)} "
+        "ORDER BY due_at, seq LIMIT $3)"
+        for view in views
+    ]
+    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS runs ORDER BY due_at, seq LIMIT $3"
 
 
 def _ended_query(query: RunQuery, where: list[str], arg: Callable[[object], str], after: Position | None) -> str:

@@ -308,7 +308,8 @@ class PostgresStore:
         while search.goes_on:
             wanted = search.wanted
             now, rows = await self._read(*queries.runs_query(query, search.after, wanted))
-            some = [(port.Position(row["finished_at"] or 0.0, row["seq"]), _legible_run(row)) for row in rows]
+            at = "due_at" if query.order == "due" else "finished_at"
+            some = [(port.Position(row[at] or 0.0, row["seq"]), _legible_run(row)) for row in rows]
             search.take(some, behind(some, wanted))
         return search.page(now)
 

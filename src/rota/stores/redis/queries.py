@@ -13,6 +13,7 @@ from rota.domain.fan import Fan
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.errors import InvalidOptions
 from rota.store import (
     AuditEntry,
     Depth,
@@ -67,28 +68,37 @@ BOUND = "q"
 """The first letter of the name of a crew that serves only some queues."""
 
 
+MANY = b"many"
+"""The answer instead of runs: too many runs are in no lane, and would have to be sorted."""
+
+
 async def runs(run: RunScript, query: RunQuery) -> Page:
     if query.ids is not None:
         now, _, _, found = await run("runs", pack([list(query.ids)]))
         return of_ids(query, {run.id: run for run in read_runs(found)[0]}, now)
     states = "".join(LETTERS[state] for state in query.states or State)
-    ended = query.order == "finished" and not query.sorts
+    order = None if query.sorts or query.order == "created" else query.order
     search, now = Search(query), 0.0
     while search.goes_on:
         after = search.after
-        before = None if after is None else [repr(after.at), after.seq] if ended else [None, after.seq]
-        request = [None, states, query.tasks or None, query.key, search.wanted, before, query.in_group, ended]
+        before = None if after is None else [repr(after.at), after.seq] if order else [None, after.seq]
+        request = [None, states, query.tasks or None, query.key, search.wanted, before, query.in_group, order]
         now, following, looked, found = await run("runs", pack(request))
+        if found == MANY:
+            raise InvalidOptions(
+                "order='due' sorts runs that run, are paused or wait for others: at most 5,000, and there are more: "
+                "narrow the filter, or take the order of arrival"
+            )
         rows = {found[at].decode(): found[at : at + 4] for at in range(0, len(found), 4)}
         at, seq = following or (None, None)
         place = None if seq is None else Position(float(at or 0.0), seq)
-        search.take(_legible("run", _read_placed, rows), place, looked)
+        search.take(_legible("run", partial(_read_placed, order), rows), place, looked)
     return search.page(now)
 
 
-def _read_placed(item: list[Any]) -> Found:
+def _read_placed(order: str | None, item: list[Any]) -> Found:
     run = read_run(*item)
-    return Position(run.finished_at or 0.0, read_seq(item[1])), run
+    return Position((run.due_at if order == "due" else run.finished_at) or 0.0, read_seq(item[1])), run
 
 
 def _legible(kind: Kind, read: Callable[[Q], T], items: Mapping[str, Q]) -> list[T]:

@@ -28,7 +28,7 @@ from rota.store import (
 from rota.stores.audit import from_text
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
-from rota.stores.sqlite.statements import FANS
+from rota.stores.sqlite.statements import FANS, LANES
 from rota.stores.sqlite.threads import Transaction
 from rota.stores.unreadable import legible, row_name
 
@@ -52,6 +52,44 @@ WITH RECURSIVE tasks (task) AS (
     SELECT (SELECT min(task) FROM runs WHERE finished_at IS NOT NULL AND task > tasks.task) FROM tasks
         WHERE tasks.task IS NOT NULL)
 SELECT task FROM tasks WHERE task IS NOT NULL
+"""
+
+# Each SELECT has an index of its own.
+UNFINISHED_TASKS = """
+SELECT DISTINCT task FROM (
+    SELECT DISTINCT task FROM runs WHERE state = 'queued' AND hold = 0
+    UNION ALL SELECT DISTINCT task FROM runs WHERE state = 'queued' AND hold = 1
+    UNION ALL SELECT DISTINCT task FROM runs WHERE state = 'queued' AND hold = 2
+    UNION ALL SELECT DISTINCT task FROM runs WHERE state = 'running'
+    UNION ALL SELECT DISTINCT task FROM runs WHERE state = 'paused')
+"""
+# The first runs of each lane behind a place.
+DUE_LANES = """
+SELECT soon.due_at, soon.seq, soon.id FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
+    SELECT seq FROM runs
+    WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND queue = lane.value ->> 3
+      AND priority = lane.value ->> 1 AND share = '' AND (due_at, seq) > (:at, :seq)
+    ORDER BY due_at, seq LIMIT :wanted)
+WHERE NOT lane.value ->> 5
+UNION ALL
+SELECT soon.due_at, soon.seq, soon.id FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
+    SELECT seq FROM runs INDEXED BY runs_shared
+    WHERE state = 'queued' AND hold = 0 AND share <> '' AND task = lane.value ->> 0 AND queue = lane.value ->> 3
+      AND priority = lane.value ->> 1 AND (due_at, seq) > (:at, :seq)
+    ORDER BY due_at, seq LIMIT :wanted)
+WHERE lane.value ->> 5
+ORDER BY 1, 2 LIMIT :wanted
+"""
+# Runs that are in no lane: all of them are looked at.
+DUE_OTHERS = """
+SELECT due_at, seq, id FROM (
+    SELECT due_at, seq, id, task, state FROM runs WHERE state = 'queued' AND hold = 1
+    UNION ALL SELECT due_at, seq, id, task, state FROM runs WHERE state = 'queued' AND hold = 2
+    UNION ALL SELECT due_at, seq, id, task, state FROM runs WHERE state = 'running'
+    UNION ALL SELECT due_at, seq, id, task, state FROM runs WHERE state = 'paused')
+WHERE state IN (SELECT value FROM json_each(:states)) AND task IN (SELECT value FROM json_each(:tasks))
+  AND (due_at, seq) > (:at, :seq)
+ORDER BY due_at, seq LIMIT :wanted
 """
 
 # Each SELECT counts in an index of its own.
@@ -117,9 +155,8 @@ def runs(tx: Transaction, query: RunQuery) -> Page:
     search = Search(query)
     while search.goes_on:
         wanted = search.wanted
-        places = (_ended if query.order == "finished" and not query.sorts else _arrived)(
-            tx, query, search.after, wanted
-        )
+        walk = _arrived if query.sorts else {"finished": _ended, "due": _due}.get(query.order, _arrived)
+        places = walk(tx, query, search.after, wanted)
         found = _by_id(tx.one(BY_SEQ, to_json([place.seq for _, place in places])))
         some = [(place, found.get(id)) for id, place in places]
         search.take(some, behind(some, wanted))
@@ -156,6 +193,19 @@ def _ended(tx: Transaction, query: RunQuery, after: Position | None, wanted: int
     each = (tx.connection.execute(ENDED.format(where), [task, *values, wanted]) for task in tasks)
     found = [(Position(at, seq), id) for rows in each for at, seq, id in rows]
     return [(id, place) for place, id in heapq.nlargest(wanted, found)]
+
+
+def _due(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> list[tuple[str, Position]]:
+    """The ids and places of `wanted` unfinished runs, the first due first: from each lane the first runs, and the first
+    of those that are in no lane."""
+    tasks = query.tasks or [task for (task,) in tx.connection.execute(UNFINISHED_TASKS)]
+    place = (-1.0, 0) if after is None else (after.at, after.seq)
+    states = to_json([state.value for state in query.states])
+    given = {"tasks": to_json(tasks), "at": place[0], "seq": place[1], "wanted": wanted, "states": states}
+    lanes = tx.one(LANES, to_json(tasks), "[]") if State.QUEUED in query.states else "[]"
+    rows = [*tx.connection.execute(DUE_LANES, {**given, "lanes": lanes}), *tx.connection.execute(DUE_OTHERS, given)]
+    found = [(Position(at, seq), id) for at, seq, id in rows]
+    return [(id, place) for place, id in heapq.nsmallest(wanted, found)]
 
 
 def depths(tx: Transaction) -> Reply[Depth]:

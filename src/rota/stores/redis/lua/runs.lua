@@ -1,14 +1,15 @@
 -- with: clock output
 -- twin: rota/stores/redis/queries.py
--- runs: those with these ids, or those that match, newest first, or the last end first. One script reads a bounded number.
+-- runs: those with these ids, or those that match, newest first, the last end first, or the first due first. One script reads
+-- a bounded number.
 -- Answers the time; the place before which to read on, the end and the arrival number of a run (false: there are no more);
 -- how many runs it looked at; and the runs.
 local request = cmsgpack.unpack(ARGV[3])
-local ids, states, tasks, key, limit, group, by_end =
+local ids, states, tasks, key, limit, group, order =
   request[1], request[2], request[3], request[4], request[5], request[7], request[8]
 local place = request[6] or {}
 local before = place[2] or math.huge
-local LEASES = ROOT .. "leases"
+local LEASES, OUTSIDE = ROOT .. "leases", 5000
 local answer, looked, wanted = {}, 0, {}
 for _, task in ipairs(tasks or {}) do wanted[task] = true end
 
@@ -125,11 +126,106 @@ local function read_ended()
   return stopped and { string.format("%.17g", stopped[1]), stopped[2] } or false
 end
 
+local function sooner(a, b) return later(b, a) end
+
+-- Whether a run that is due at `due` comes behind the place.
+local function is_behind(due, seq)
+  if not place[1] then return true end
+  local at = tonumber(place[1])
+  return due > at or (due == at and seq > place[2])
+end
+
+-- The first runs of `lane` behind the place: pairs of a due time and an arrival number, and whether the lane has more.
+local function due_in(lane, most)
+  local found, skipped = {}, 0
+  while true do
+    local some = call("ZRANGEBYSCORE", ROOT .. "q:" .. lane, place[1] or "-inf", "+inf", "WITHSCORES", "LIMIT", skipped, most)
+    for i = 1, #some, 2 do
+      local seq, due = tonumber(some[i]), tonumber(some[i + 1])
+      if is_behind(due, seq) then found[#found + 1] = { due, seq } end
+    end
+    if #some < 2 * most then return found, false end
+    if #found > 0 then return found, true end
+    skipped = skipped + most
+  end
+end
+
+local function all_tasks()
+  local found, known = {}, {}
+  for _, name in ipairs(call("HKEYS", ROOT .. "counts")) do
+    local task = name:sub(3)
+    if not known[task] then found[#found + 1] = task end
+    known[task] = true
+  end
+  return found
+end
+
+-- Add the runs of `task` that are parked to `found`. Their places have their due times.
+local function add_parked(found, task)
+  local names = call("SMEMBERS", ROOT .. "parks:" .. task)
+  names[#names + 1] = task
+  for _, name in ipairs(names) do
+    for _, its_key in ipairs(call("ZRANGE", ROOT .. "keys:" .. name, 0, -1)) do
+      for _, at in ipairs(call("ZRANGE", ROOT .. "parked:" .. pair(name, its_key), 0, OUTSIDE - math.min(OUTSIDE, #found))) do
+        local due, seq = tonumber(at:sub(4, 20)), tonumber(at:sub(21))
+        if is_behind(due, seq) then found[#found + 1] = { due, seq } end
+      end
+    end
+  end
+end
+
+-- The runs that are in no lane: those that run, are paused, parked or wait for others. Nil if there are too many to sort.
+local function outside_lanes()
+  local found, others = {}, states:find("r", 1, true) and call("HKEYS", LEASES) or {}
+  for _, task in ipairs(tasks or all_tasks()) do
+    if states:find("q", 1, true) then add_parked(found, task) end
+    for _, id in ipairs(call("ZRANGE", ROOT .. "held:" .. task, 0, OUTSIDE)) do others[#others + 1] = id end
+    if #found + #others > OUTSIDE then return end
+  end
+  for first = 1, #others, READ_AT_ONCE do
+    local keys = {}
+    for i = first, math.min(#others, first + READ_AT_ONCE - 1) do keys[#keys + 1] = ROOT .. "r:" .. others[i] end
+    for _, text in ipairs(call("MGET", unpack(keys))) do
+      local readable, _, seq, created, due = pcall(cmsgpack.unpack_limit, text, 4, 2)
+      if readable and is_behind(due or created, seq) then found[#found + 1] = { due or created, seq } end
+    end
+  end
+  return found
+end
+
+-- Merge the lanes and the runs outside of them, the first due first.
+local function read_due()
+  local all, horizon, names = outside_lanes(), false, {}
+  if not all then return "many" end
+  for _, lane in ipairs(states:find("q", 1, true) and call("ZRANGE", ROOT .. "heads", 0, -1) or {}) do
+    if not tasks or wanted[lane:match("^%-?%d+!?:([^%z]*)")] then names[#names + 1] = lane end
+  end
+  local most = math.max(10, math.min(limit, math.ceil(READ_AT_ONCE / math.max(1, #names))))
+  for _, lane in ipairs(names) do
+    local some, more = due_in(lane, most)
+    for _, one in ipairs(some) do all[#all + 1] = one end
+    if more and (not horizon or sooner(some[#some], horizon)) then horizon = some[#some] end
+  end
+  table.sort(all, sooner)
+  local found, last = {}, nil
+  for _, one in ipairs(all) do
+    if (horizon and sooner(horizon, one)) or #found == READ_AT_ONCE then break end
+    found[#found + 1] = { one, call("HGET", ROOT .. "o:" .. math.floor(one[2] / BUCKET), one[2]) or "" }
+    last = one
+  end
+  local stopped = read_in_order(found) or ((horizon or #found < #all) and last)
+  return stopped and { string.format("%.17g", stopped[1]), stopped[2] } or false
+end
+
 local next_ = 0
 if ids then
   output.add_all(answer, ids)
-elseif by_end then
+elseif order == "finished" then
   return { instant(now), read_ended(), looked, answer }
+elseif order == "due" then
+  local following = read_due()
+  if following == "many" then return { instant(now), false, looked, "many" } end
+  return { instant(now), following, looked, answer }
 elseif group then
   next_ = read_group()
 elseif states == "r" and call("HLEN", LEASES) <= READ_AT_ONCE then
