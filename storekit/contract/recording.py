@@ -3,10 +3,11 @@
 import pytest
 
 from rota.domain.edits import RunEdit
+from rota.domain.ended import with_callbacks
 from rota.domain.event import Event
 from rota.domain.lifecycle import Failed, Lost, Released, Succeeded
 from rota.domain.policy import Policy, Retry
-from rota.domain.run import Member, Run
+from rota.domain.run import Callback, Member, Run, State
 from rota.domain.settlement import Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
@@ -55,6 +56,16 @@ class EventContract(Staged):
         assert queued.reason == "accepted"
         assert succeeded.at == (await stage.see(run)).finished_at
         assert await events.read() == []
+
+    async def test_a_callback_is_recorded_where_the_end_puts_it(self, stage: Stage) -> None:
+        events = await reader(stage)
+        ends = tuple(Callback(state, "called") for state in (State.SUCCEEDED, State.CANCELLED))
+        done, gone = with_callbacks(new_run(), ends), with_callbacks(new_run(), ends)
+        await stage.end(await stage.running(done), Succeeded())
+        await stage.put(gone)
+        await stage.cancel(gone)
+        queued = [(event.id, event.reason) for event in await events.read() if event.task == "called"]
+        assert queued == [(done.callbacks[0].id, "accepted"), (gone.callbacks[1].id, "accepted")]
 
     async def test_a_reader_without_a_cursor_begins_now(self, stage: Stage) -> None:
         first = await reader(stage)
