@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from rota.app.app import Rota
 from rota.cli import OK
-from rota.cli.mcp.protocol import LINE_LIMIT, Ask, Protocol
+from rota.cli.mcp.protocol import LINE_LIMIT, Protocol, Send
 from rota.cli.mcp.tools import READS, WRITES
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
@@ -37,8 +37,8 @@ def mcp(
     server = os.environ.get("ROTA_SERVER")
     tools = [*READS, *(WRITES if write else ())]
     if server and target.url is None:
-        ask = over_http(Service(server, os.environ.get("ROTA_TOKEN")))
-        asyncio.run(_serve(Protocol(tools, ask)))
+        send = over_http(Service(server, os.environ.get("ROTA_TOKEN")))
+        asyncio.run(_serve(Protocol(tools, send)))
     else:
         app = target.app()
 
@@ -50,7 +50,7 @@ def mcp(
     return OK
 
 
-def _within(app: Rota, write: bool) -> Ask:
+def _within(app: Rota, write: bool) -> Send:
     """Return what asks the routes of the service in this process, as a principal with few rights."""
     try:
         from rota.cli.mcp.within import within
@@ -59,8 +59,8 @@ def _within(app: Rota, write: bool) -> Ask:
     return within(app, f"mcp:{who()}", write)
 
 
-def over_http(service: Service) -> Ask:
-    async def ask(method: str, path: str, given: Mapping[str, object]) -> tuple[int, str]:
+def over_http(service: Service) -> Send:
+    async def send(method: str, path: str, given: Mapping[str, object]) -> tuple[int, str]:
         target = path + (f"?{urlencode(given, doseq=True)}" if given and method == "GET" else "")
         try:
             answer = await service.call(method, target, None if method == "GET" else given)
@@ -68,7 +68,7 @@ def over_http(service: Service) -> Ask:
             return error.status or 503, msgspec.json.encode(error.fields or {"detail": str(error)}).decode()
         return answer.status, answer.body.decode(errors="replace")
 
-    return ask
+    return send
 
 
 async def _serve(protocol: Protocol) -> None:

@@ -15,7 +15,7 @@ TEXT_LIMIT = 100_000
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 PARSE, INVALID, NO_METHOD, WRONG_PARAMS = -32700, -32600, -32601, -32602
 
-Ask = Callable[[str, str, Mapping[str, object]], Awaitable[tuple[int, str]]]
+Send = Callable[[str, str, Mapping[str, object]], Awaitable[tuple[int, str]]]
 """Sends a request to the service: method, path, query or body. Returns the status and the text."""
 
 INSTRUCTIONS = (
@@ -34,9 +34,9 @@ class Failed(Exception):
 
 
 class Protocol:
-    def __init__(self, tools: Sequence[Tool], ask: Ask) -> None:
+    def __init__(self, tools: Sequence[Tool], send: Send) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._ask = ask
+        self._send = send
 
     async def answer(self, line: bytes) -> bytes | None:
         """Return the answer to one line; None for a notification."""
@@ -78,7 +78,7 @@ class Protocol:
             path, rest = tool.request(arguments_of(params))
         except ValueError as error:
             raise Failed(WRONG_PARAMS, str(error)) from None
-        status, text = await self._ask(tool.method, path, rest)
+        status, text = await self._send(tool.method, path, rest)
         cut = f"{text[:TEXT_LIMIT]} … (cut; ask for less)" if len(text) > TEXT_LIMIT else text
         return {"content": [{"type": "text", "text": cut}], "isError": status >= 400}
 

@@ -7,16 +7,16 @@ import msgspec
 from starlette.types import Message
 
 from rota.app.app import Rota
-from rota.cli.mcp.protocol import Ask
+from rota.cli.mcp.protocol import Send
 from rota.web.rights import Principal, Right, rights_of
 from rota.web.service import asgi
 
 
-def within(app: Rota, name: str, write: bool) -> Ask:
+def within(app: Rota, name: str, write: bool) -> Send:
     rights = rights_of("operator" if write else "viewer") - {Right.PAYLOAD}
     service = asgi(app, lambda scope: Principal(name, rights))
 
-    async def ask(method: str, path: str, given: Mapping[str, object]) -> tuple[int, str]:
+    async def request(method: str, path: str, given: Mapping[str, object]) -> tuple[int, str]:
         query = urlencode(given, doseq=True) if method == "GET" else ""
         body = b"" if method == "GET" else msgspec.json.encode(given)
         scope = {
@@ -48,4 +48,4 @@ def within(app: Rota, name: str, write: bool) -> Ask:
         await service(scope, receive, send)
         return status, b"".join(parts).decode(errors="replace")
 
-    return ask
+    return request
