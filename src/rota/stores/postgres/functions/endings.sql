@@ -52,11 +52,7 @@ END $$;
 CREATE OR REPLACE FUNCTION put_callbacks(ended text[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     lanes text[];
-<<<<<<< HEAD
     ids text[];
-=======
-    came text[];
->>>>>>> 8ae4e8e (PostgreSQL: record the events of callbacks)
 BEGIN
     IF NOT EXISTS (SELECT FROM callbacks c WHERE c.run = ANY(ended)) THEN RETURN '{}'; END IF;
     WITH taken AS (
@@ -67,17 +63,10 @@ BEGIN
         FROM taken t CROSS JOIN LATERAL (SELECT f.state FROM finished f WHERE f.id = t.run OFFSET 0) AS f
         WHERE f.state = t.state ON CONFLICT DO NOTHING RETURNING id, task, queue
     )
-<<<<<<< HEAD
     SELECT coalesce(array_agg(lane_name(n.task, n.queue)), '{}'), coalesce(array_agg(n.id::text), '{}') INTO lanes, ids FROM news n;
     -- A transaction of a caller may stay open for long: it records nothing before its commit.
     IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} AND coalesce(current_setting('rota.open', true), '') = '' THEN
         PERFORM record_events('', 'runs', NULL, ids, NULL, NULL, array_fill('accepted'::text, ARRAY[cardinality(ids)]), NULL, now);
-=======
-    SELECT coalesce(array_agg(lane_name(n.task, n.queue)), '{}'), array_agg(n.id::text) INTO lanes, came FROM news n;
-    IF came IS NOT NULL AND (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
-        PERFORM record_events('', 'runs', array_fill('queued'::text, ARRAY[cardinality(came)]), came, NULL, NULL,
-                              array_fill('accepted'::text, ARRAY[cardinality(came)]), NULL, now);
->>>>>>> 8ae4e8e (PostgreSQL: record the events of callbacks)
     END IF;
     RETURN lanes;
 END $$;
