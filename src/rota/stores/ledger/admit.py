@@ -114,7 +114,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
         parked = parked and not new.needs
     book.add(new, due_at, parked)
     if guarded:
-        uniques.remember(book, new)
+        uniques.note_unique(book, new)
     if new.callbacks:
         book.keep_callbacks(new.id, new.callbacks)
     if new.fingerprint is not None:

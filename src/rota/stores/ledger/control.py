@@ -47,7 +47,7 @@ def control(book: Book, request: Request, names: Sequence[str], of: Scope) -> li
     if of is Scope.TASKS:
         return [_control_task(book, request, task) for task in names]
     if of is Scope.KEYS:
-        return [_pause_key(book, request, name) for name in names]
+        return [_control_key(book, request, name) for name in names]
     if of is Scope.SCHEDULES:
         book.load_schedules(names)
         return [_control_schedule(book, request, id) for id in names]
@@ -124,7 +124,7 @@ def _pause_task(book: Book, request: Request, task: str) -> int:
     return 1
 
 
-def _pause_key(book: Book, request: Request, name: str) -> int:
+def _control_key(book: Book, request: Request, name: str) -> int:
     """Pause or resume a key of a task. A claim parks the due runs of a paused key. Return 1 if that changed the key."""
     task, _, key = name.partition(" ")
     spec = book.spec(task) or TaskSpec(task)

@@ -22,7 +22,7 @@ def held_by_other(book: Book, new: NewRun) -> Decision | None:
     """Return the refusal because of an unfinished run of another task that shares the key."""
     if new.unique_row is None:
         return None
-    task, _, id = (_row(book, new).holder or "").partition(" ")
+    task, _, id = (_unique_row(book, new).holder or "").partition(" ")
     run = book.get(id) if id and task != new.task else None
     if run is None or run.state.final or rules.too_late(run, book.now):
         return None
@@ -34,7 +34,7 @@ def done_by(book: Book, new: NewRun, mark: Mark) -> str | None:
     does. `mark` is that of the task of `new`."""
     if new.unique_row is None:
         return None if mark.succeeded_at is None else new.id
-    row = _row(book, new)
+    row = _unique_row(book, new)
     task, _, id = (row.holder or "").partition(" ")
     marks = [mark] if task in ("", new.task) else [mark, book.mark(task, new.unique_key or "")]
     accepted = 0.0 if row.succeeded_at is None else row.succeeded_at
@@ -46,7 +46,7 @@ def done_by(book: Book, new: NewRun, mark: Mark) -> str | None:
     return (id or new.id) if within is None or book.now < since + within else None
 
 
-def remember(book: Book, new: NewRun) -> None:
+def note_unique(book: Book, new: NewRun) -> None:
     """`new` is accepted: it has its key now, and opens its window."""
     if (name := new.unique_row) is not None:
         book.put_mark(name, new.unique_key or "", Mark(book.now, book.now, 0, f"{new.task} {new.id}"))
@@ -55,10 +55,10 @@ def remember(book: Book, new: NewRun) -> None:
 def slide(book: Book, new: NewRun, reason: Reason) -> None:
     """A submit of the key came and made no run: a sliding window counts from now."""
     if new.guards.sliding and reason in ARRIVED and (name := new.unique_row) is not None:
-        row = _row(book, new)
+        row = _unique_row(book, new)
         if row.finished_at is not None:
             book.put_mark(name, new.unique_key or "", replace(row, finished_at=book.now))
 
 
-def _row(book: Book, new: NewRun) -> Mark:
+def _unique_row(book: Book, new: NewRun) -> Mark:
     return book.mark(new.unique_row or "", new.unique_key or "")

@@ -1,4 +1,4 @@
--- twin: rota/stores/ledger/admit.py
+-- twin: rota/stores/ledger/admit.py rota/stores/ledger/uniques.py
 -- Admission: one script checks the guards of a new run and stores the run. The first guard that refuses wins.
 local admit = {}
 
@@ -119,7 +119,7 @@ function admit.done_by(item, mark)
 end
 
 -- `item` is accepted: it has its key now, and opens its window.
-function admit.remember_unique(item)
+function admit.note_unique(item)
   policies.put_mark({ item[I_UNIQUE_ROW], item[I_UNIQUE_KEY], now, now, 0, item[I_TASK] .. " " .. item[I_ID] })
 end
 
@@ -278,7 +278,7 @@ function admit.admit(item)
   local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
   local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
   admit.bring_in(item, needs, parked, due)
-  if item[I_UNIQUE_ROW] then admit.remember_unique(item) end
+  if item[I_UNIQUE_ROW] then admit.note_unique(item) end
   if item[I_FINGERPRINT] then book.hput(IDS, id, item[I_FINGERPRINT]) end
   return id, "accepted"
 end
