@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rota.domain.decision import DecisionCount
+from rota.domain.fan import Fan
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store
@@ -167,6 +168,8 @@ class Checks:
         known = {about: (mark.succeeded, mark.finished, mark.failures) for about, mark in self.book.marks.items()}
         nothing = (None, None, 0)
         assert without(stored, nothing) == without(known, nothing)
+        fans = {row.id: (row.total, row.allowed, row.ended, row.failed) for row in (await self.store.rows(Fan)).items}
+        assert fans == {id: (fan.total, fan.allowed, fan.ended, fan.failed) for id, fan in self.book.fans.items()}
         await self.check_decisions()
         depths = {(row.task, row.queued, row.running, row.paused) for row in (await self.store.depths()).items}
         assert {row for row in depths if any(row[1:])} == self.counted()

@@ -26,6 +26,7 @@ Make = Callable[[], Backend | Coroutine[Any, Any, Backend]]
 WEIGHTS = {
     "put": 4,
     "put_again": 1,
+    "fan_out": 2,
     "claim": 5,
     "wait_for_work": 1,
     "claim_again": 1,

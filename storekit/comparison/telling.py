@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from rota.domain import lifecycle
 from rota.domain.decision import Decision
+from rota.domain.fan import child_id, gather_id, need_of
+from rota.domain.guards import Guards
 from rota.domain.run import NewRun, Run, State, after
 from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.store import OFFERS, Backend, Claim, ClaimRequest, Plan, Renewal, RunQuery, Store
@@ -37,6 +39,7 @@ class RunStory(Checks):
         self.claimed = []
         self.sent: list[Settlement] = []
         self.finished: set[tuple[str, float]] = set()
+        self.fans: list[str] = []
 
     async def now(self) -> float:
         return (await self.store.runs(RunQuery(ids=[]))).now
@@ -79,6 +82,26 @@ class RunStory(Checks):
         """Return a new id made of the number of the step, so that it stays the same if an earlier step is left out."""
         self.made += 1
         return f"{self.step}-{self.made}"
+
+    async def fan_out(self, dice: Dice) -> None:
+        """Make a fan with its gather and its children, or say how many children an earlier one has."""
+        if self.fans and dice.rarely(2):
+            await self.put_fan(dice.choice(self.fans), dice.randint(0, 3), None)
+            return
+        now, fan, count = await self.now(), self.fresh_id(), dice.randint(1, 3)
+        await self.put_fan(fan, count if dice.rarely(2) else None, dice.choice([None, 0, 1]))
+        self.fans.append(fan)
+        names = [gather_id(fan), *(child_id(fan, index) for index in range(count))]
+        drawn = [replace(self.draw_run(dice, id, now), guards=Guards(), unique_key=None) for id in names]
+        news = [replace(drawn[0], needs=(need_of(fan),)), *drawn[1:]]
+        self.ids += names
+        self.news |= {new.id: new for new in news}
+        await self.admit(news)
+
+    async def put_fan(self, fan: str, total: int | None, allowed: int | None) -> None:
+        reply = await self.store.fan(fan, total, allowed)
+        self.book.now = reply.now
+        assert reply.items == [holds.put_fan(self.book, fan, total, allowed)]
 
     async def put_again(self, dice: Dice) -> None:
         """Put an id again that is known or was forgotten, with other options than before."""
@@ -238,6 +261,7 @@ class RunStory(Checks):
         assert swept.expired == len(late)
         holds.expire(self.book, late)
         self.book.forget_turns()
+        holds.forget_fans(self.book)
         left = {run.id for run in (await self.store.runs(RunQuery(limit=1000))).runs}
         gone = [id for id in self.book.rows if id not in left]
         assert swept.forgotten == len(gone)

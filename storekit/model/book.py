@@ -95,6 +95,23 @@ class Mark:
 
 
 @dataclass
+class Fan:
+    """How many children of a fan have ended. `total` is None while the list grows; `allowed` None: all may fail."""
+
+    total: int | None
+    allowed: int | None
+    created: float
+    ended: int = 0
+    failed: int = 0
+
+    @property
+    def over(self) -> bool:
+        return (self.allowed is not None and self.failed > self.allowed) or (
+            self.total is not None and self.ended >= self.total
+        )
+
+
+@dataclass
 class Task:
     """The declaration of a task, and whether it is paused."""
 
@@ -160,6 +177,7 @@ class Book:
     """The run that was handed over to each worker since its last claim."""
     unclear: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Marks that this step of the story may or may not have written."""
+    fans: dict[str, Fan] = field(default_factory=dict[str, Fan])
     schedules: Schedules = field(default_factory=Schedules)
     decisions: Decisions = field(default_factory=Decisions)
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from rota.domain.run import after
-from storekit.model.book import ANY, Book, Mark, Row
+from rota.store import ID_MEMORY
+from storekit.model.book import ANY, Book, Fan, Mark, Row
 
 
 def equals(book: Book, task: str, unique_key: str | None) -> list[Row]:
@@ -65,6 +66,43 @@ def release(book: Book, ended: Row) -> None:
             book.arrivals += 1
             row = Row(new, book.arrivals, book.now, book.now, None, new.body, priority=new.priority, called=True)
             book.rows[new.id] = row
+    name = fan_of(ended.id)
+    if name is not None and name in book.fans:
+        fan = book.fans[name]
+        fan.ended += 1
+        fan.failed += ended.state != "succeeded"
+        let_in(book, name)
+
+
+def fan_of(id: str) -> str | None:
+    """Return the fan of the child with this id: what is before the last dot, if a number is behind it."""
+    name, _, index = id.rpartition(".")
+    return name if index.isdigit() else None
+
+
+def let_in(book: Book, name: str) -> None:
+    """If the fan is over, its gather need not wait for it any more."""
+    if book.fans[name].over:
+        meet_needs(book, [f"#{name} all"])
+
+
+def put_fan(book: Book, name: str, total: int | None, allowed: int | None) -> bool:
+    if name not in book.fans:
+        book.fans[name] = Fan(total, allowed, book.now)
+    elif total is not None and book.fans[name].total is None:
+        book.fans[name].total = total
+    else:
+        return False
+    let_in(book, name)
+    return True
+
+
+def forget_fans(book: Book) -> None:
+    """Forget the fans whose gather has ended, or has not come for a while."""
+    for name, fan in list(book.fans.items()):
+        gather = book.rows.get(f"{name}.all")
+        if fan.created <= book.now - ID_MEMORY if gather is None else gather.final:
+            del book.fans[name]
 
 
 def ends(row: Row) -> list[str]:

@@ -88,7 +88,7 @@ def write_mark(book: Book, row: Row) -> None:
 def may_forget(book: Book, row: Row, retention: Retention) -> tuple[bool, bool]:
     """Return whether a sweep may forget a run and whether it must. The two differ if several runs ended at one
     instant."""
-    if row.finished is None or row.finished > book.now - ID_MEMORY:
+    if row.finished is None or row.finished > book.now - ID_MEMORY or holds.fan_of(row.id) in book.fans:
         return False, False
     age = retention.succeeded if row.state == "succeeded" else retention.failed
     ended = [

@@ -74,6 +74,8 @@ BEGIN
             got.d_reasons := got.d_reasons || array_fill('cancelled'::text, ARRAY[more]);
             got.d_runs := got.d_runs || gone.ended;
         END IF;
+        SELECT * INTO gone FROM count_in_fan(touched, now);
+        tasks := tasks || gone.tasks; dues := dues || gone.dues;
         PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
             array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(plan_note, ARRAY[more]), NULL, now);
         hinted := to_hint(tasks, dues, now);
@@ -111,6 +113,7 @@ BEGIN
         PERFORM set_config('rota.ended', (coalesce(nullif(current_setting('rota.ended', true), ''), '{}')::text[]
                                           || got.touched)::text, true);
     END IF;
+    PERFORM count_in_fan(got.touched, now);
     PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),
