@@ -105,8 +105,8 @@ def twice(run: RunHead | None, said: Settlement, now: float) -> Verdict:
     return Verdict.APPLIED if verdict is Verdict.ALREADY else verdict
 
 
-def early(lanes: Lanes, names: Sequence[str], now: float) -> Iterator[Any]:
-    return lanes_due(lanes, names, now + 100)
+def early(lanes: Lanes, names: Sequence[str], now: float, *wanted: Any) -> Iterator[Any]:
+    return lanes_due(lanes, names, now + 100, *wanted)
 
 
 def early_heads(lanes: Lanes, names: Sequence[str], now: float) -> Iterator[Any]:

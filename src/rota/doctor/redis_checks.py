@@ -43,6 +43,7 @@ TRIED: dict[str, str] = {
     "zrevrange": "0 1",
     "zrangebyscore": "0 1",
     "zrevrangebyscore": "1 0",
+    "zrangebylex": "- +",
     "zremrangebyscore": "0 1",
     "zscore": "m",
     "zcard": "",
