@@ -1,5 +1,8 @@
 """Metrics: the whole fleet in one scrape."""
 
+import re
+from pathlib import Path
+
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -63,3 +66,15 @@ async def test_who_asks_for_open_metrics_gets_them(caller: Caller) -> None:
     answer = await caller().get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
+
+
+async def test_the_page_names_every_metric(app: Rota, caller: Caller) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "observability.md").read_text()
+    rows = "".join(line for line in page.splitlines() if line.startswith("| `rota_"))
+    await report(app, Tally("add", 1, lost=1, durations={20: 1}, waits={0: 1}))
+    parts = re.compile(r"_(bucket|sum|count|created)$")
+    seen = {parts.sub("", name) for name, _ in await scrape(caller("viewer"))}
+    named = set(re.findall(r"`(rota_\w+)`", rows))
+    assert seen - {"rota_resyncs_total", "rota_schedule_next_timestamp_seconds"} <= named
+    text = (await caller("viewer").get("/metrics")).text
+    assert all(re.search(rf"^# TYPE {name.removesuffix('_total')}", text, re.M) for name in named), named
