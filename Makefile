@@ -26,7 +26,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .PHONY: help
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: $(VENV)/.ready-run ## start the demo
@@ -39,6 +39,11 @@ example: $(VENV)/.ready-run ## play an example of examples/ (NAME=race_day)
 .PHONY: test
 test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose)
 	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
+	@$(if $(ARGS),true,$(MAKE) test-django)
+
+.PHONY: test-django
+test-django: $(VENV)/.ready-dev ## run the tests of rota.django with Django 6.1, where a Python 3.12 or newer is found
+	@PYTHONHASHSEED=0 $(BIN)/python -m tools.django61 $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready-dev ## check format, style, types, imports, the page of requirements and the messages of commits
@@ -78,7 +83,7 @@ dist: $(VENV)/.ready-dist ## build wheel and sdist into dist/, and try the wheel
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-django61 build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps, so that `make run` fetches only what running needs. dev.txt holds all of run.txt.

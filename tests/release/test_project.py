@@ -66,8 +66,10 @@ def pins(name: str) -> dict[str, str]:
 
 
 def test_the_pins_agree_with_each_other() -> None:
-    run, dev, dist = pins("run.txt"), pins("dev.txt"), pins("dist.txt")
+    run, dev, dist, django = pins("run.txt"), pins("dev.txt"), pins("dist.txt"), pins("django61.txt")
     assert run.items() <= dev.items()
+    assert {name: pin for name, pin in django.items() if name != "Django"}.items() <= dev.items()
+    assert dev["Django"].startswith(django["Django"]), "dev.txt has the same Django for Python 3.12 and newer"
     assert not dist.keys() & dev.keys(), "dist.txt is installed beside dev.txt"
 
 

@@ -17,6 +17,7 @@ from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
 from rota.client.event_stream import EventStream
 from rota.client.handle import RunHandle
+from rota.client.late_store import LateStore
 from rota.client.leftovers import UnknownNames
 from rota.client.pauses import pause_task
 from rota.client.portal import Portal
@@ -40,6 +41,7 @@ from rota.flow import Flow, StepArgs
 from rota.schedules.plans import Planning
 from rota.settings import load
 from rota.store import Backend, Command, Depth, Reads, RowQuery, RunQuery, Scope
+from rota.stores import connect
 from rota.task import Bound, Task, TaskOptions, call_of, definition_of
 from rota.task.remote import RemoteTask
 from rota.task.submitter import unavailable
@@ -55,8 +57,9 @@ class Rota(Finding, Planning, AsyncOnly):
     """One app: its tasks and the store they live in.
 
     A setting that is not given here comes from a `ROTA_*` variable, then from rota.toml or `[tool.rota]` in
-    pyproject.toml. `url` is by default an SQLite file in `.rota/` beside the project file. `namespace` separates apps
-    that share one Redis or PostgreSQL server. `async with app:` runs the engine; a submit needs only the app.
+    pyproject.toml. `url` is by default an SQLite file in `.rota/` beside the project file; a function that returns the
+    URL is called when the store is needed. `namespace` separates apps that share one Redis or PostgreSQL server.
+    `async with app:` runs the engine; a submit needs only the app.
     `queues` are the queues whose runs the engine takes, by default all queues. `http_hosts` are the hosts that the
     built-in task `http` may call; without them, there is no such task.
     `resources` is an async context manager that each worker process enters once; handlers find its value as
@@ -69,7 +72,7 @@ class Rota(Finding, Planning, AsyncOnly):
 
     def __init__(
         self,
-        url: str | Backend | None = None,
+        url: str | Backend | Callable[[], str] | None = None,
         *,
         namespace: str | None = None,
         name: str | None = None,
@@ -87,8 +90,9 @@ class Rota(Finding, Planning, AsyncOnly):
     ) -> None:
         if namespace is not None and not (url is None or isinstance(url, str)):
             raise InvalidOptions(f"namespace={namespace!r}: a Backend is taken as it is; name it in the URL instead")
+        store = None if url is None or isinstance(url, str) else LateStore(url, connect) if callable(url) else url
         settings = load(
-            url=url if url is None or isinstance(url, str) else url.url,
+            url=url if url is None or isinstance(url, str) else store and store.url,
             namespace=namespace,
             name=name,
             tz=tz,
@@ -100,7 +104,7 @@ class Rota(Finding, Planning, AsyncOnly):
             patience=patience,
             enabled=enabled,
         )
-        self._core = core = Core(settings, None if isinstance(url, str) else url, resources, fail_on, middleware)
+        self._core = core = Core(settings, store, resources, fail_on, middleware)
         self._submitter, self._formats = core.submitter, core.registry.formats
         self._unknown_names = UnknownNames()
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}

@@ -11,6 +11,7 @@ from rota.app.engine_lifecycle import EngineLifecycle
 from rota.app.operation import operation_handler
 from rota.app.registry import Registry
 from rota.client.client import Client
+from rota.client.late_store import LateStore
 from rota.client.leftovers import log_leftovers
 from rota.client.operations import OPERATION
 from rota.client.portal import Portal
@@ -51,7 +52,7 @@ class Core:
     def __init__(
         self,
         settings: Settings,
-        backend: Backend | None,
+        backend: Backend | LateStore | None,
         resources: Resources | None,
         fail_on: FailOn | None,
         middleware: Sequence[Middleware] = (),
@@ -59,8 +60,7 @@ class Core:
         """Without a `backend`, the settings name the store."""
         self.settings = settings
         self.tuning = settings.tuning
-        self.store_url = settings.store_url if backend is None else None
-        """The URL of the store with its secrets; None if the app was given a Backend."""
+        self._store_url = settings.store_url if backend is None else None
         self.renewer: RenewerAt | None = None
         """The process that renews the leases while a call holds the interpreter."""
         self.wear: Callable[[], Wear] = Wear
@@ -77,12 +77,26 @@ class Core:
             from rota.app.http_task import OPTIONS, http_task
 
             self.registry.define(http_task(settings.http_hosts), dict(OPTIONS))
-        self.backend = connect(settings.store_url) if backend is None else backend
-        self.client = self._new_client(self.backend)
+        self._backend = connect(settings.store_url) if backend is None else backend
+        self.client = self._new_client(self._backend)
         self.lifecycle = EngineLifecycle(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)
         self.schedules = Schedules(self.noticing_client, settings.tz)
 
-    def _new_client(self, backend: Backend) -> Client:
+    @property
+    def backend(self) -> Backend:
+        """Where the store lives now."""
+        return self._backend.backend if isinstance(self._backend, LateStore) else self._backend
+
+    @property
+    def store_url(self) -> str | None:
+        """The URL of the store with its secrets; None if the app was given a Backend."""
+        return self._backend.url if isinstance(self._backend, LateStore) else self._store_url
+
+    @store_url.setter
+    def store_url(self, url: str | None) -> None:
+        self._store_url = url
+
+    def _new_client(self, backend: Backend | LateStore) -> Client:
         client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
         client.patience = self.settings.patience
         client.explain = why
@@ -104,7 +118,7 @@ class Core:
 
     def use(self, backend: Backend) -> None:
         """Move the app to another store, before anything of it is opened."""
-        self.backend = self.client.backend = backend
+        self._backend = self.client.backend = backend
 
     @contextmanager
     def bound_to(self, url: str | Backend) -> Generator[None]:
@@ -112,14 +126,14 @@ class Core:
         backend = connect(url) if isinstance(url, str) else url
         if self.lifecycle.running is not None:
             raise UsageError("the engine is running; bind the app to another store before it starts")
-        before = self.backend, self.client, self.portal
-        self.backend, self.portal = backend, Portal()
+        before = self._backend, self.client, self.portal
+        self._backend, self.portal = backend, Portal()
         self.client = self._new_client(backend)
         try:
             yield
         finally:
             self.portal.close(self.client.close)
-            self.backend, self.client, self.portal = before
+            self._backend, self.client, self.portal = before
 
     async def declare_schedules(self) -> dict[str, Declared]:
         """Write the schedules and deadlines of the code into the store, as a start of the engine does."""

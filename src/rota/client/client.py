@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 
 from rota.client.audit import current_author
 from rota.client.fleet import late_words, unknown_run
+from rota.client.late_store import LateStore
 from rota.client.portal import Portal
 from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
@@ -76,7 +77,7 @@ class Client:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Backend | LateStore,
         refused: Refusal | None = None,
         disabled: Disabled = _nothing_is_disabled,
         portal: Portal | None = None,
@@ -84,7 +85,7 @@ class Client:
     ) -> None:
         """`disabled` says whether the code of this process disables a task: the client refuses runs of that task
         itself, whatever spec the store has. The `portal` runs async calls for synchronous code."""
-        self.backend = backend
+        self._backend = backend
         self.portal = portal or Portal()
         self._refused = refused
         self._disabled = disabled
@@ -96,6 +97,15 @@ class Client:
         self.before_submit: Sequence[SubmitHook] = ()
         self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own stores
+
+    @property
+    def backend(self) -> Backend:
+        """Where the store lives; an app that was given a function asks it now."""
+        return self._backend.backend if isinstance(self._backend, LateStore) else self._backend
+
+    @backend.setter
+    def backend(self, backend: Backend) -> None:
+        self._backend = backend
 
     async def _session(self) -> Session:
         """Return the session of the running event loop; open its store if it is not open."""

@@ -1,0 +1,24 @@
+"""rota for Django: add "rota.django" to INSTALLED_APPS.
+
+`rota.django.app` is the project's `Rota`. A name is loaded when code first uses it: the settings of a project are not
+read while they are being imported.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.app.app import Rota
+
+    app: Rota
+
+__all__ = ["app"]
+
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every name, also a misspelt one
+
+    def __getattr__(name: str) -> object:
+        if name == "app":
+            from rota.django.project import app
+
+            return app()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,55 @@
+"""The `Rota` of a Django project, made when it is first used."""
+
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import quote
+
+from django.conf import settings
+
+from rota.app.app import Rota
+from rota.django.conf import Conf, conf
+from rota.settings import load
+from rota.settings.project import DATABASE
+
+_lock = threading.RLock()
+_made: list[Rota] = []
+_known: tuple[tuple[bool, Conf], str] | None = None  # what the URL was made of, and the URL
+
+
+def app() -> Rota:
+    """Return the app of this project: one for each process, whatever thread asks."""
+    with _lock:
+        if not _made:
+            _made.append(Rota(store_url, tz=settings.TIME_ZONE))
+        return _made[0]
+
+
+def store_url() -> str:
+    """Return the URL of the project's store: in tests that of `ROTA["TEST"]`, else `ROTA["URL"]`, `ROTA_URL` or
+    rota.toml, else SQLite in the project's folder."""
+    global _known
+    asked = in_tests(), conf()
+    if _known is None or _known[0] != asked:  # files and variables are read once; settings change in tests
+        _known = asked, _found_url(*asked)
+    return _known[1]
+
+
+def _found_url(tested: bool, found: Conf) -> str:
+    if tested:
+        return found.test.url
+    if found.url is not None:
+        return load(url=found.url).store_url
+    loaded = load()
+    return loaded.store_url if loaded.source("url") != "default" else _beside_the_project()
+
+
+def in_tests() -> bool:
+    """Return whether Django's test environment is set up in this process."""
+    utils = sys.modules.get("django.test.utils")
+    return utils is not None and hasattr(getattr(utils, "_TestState", None), "saved_data")
+
+
+def _beside_the_project() -> str:
+    folder = Path(getattr(settings, "BASE_DIR", None) or Path.cwd())
+    return f"sqlite:///{quote(str(folder / DATABASE))}"
