@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rota.domain.run import Note, Run, State
     from rota.domain.schedule import Schedule
     from rota.domain.spec import TaskSpec
-    from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
+    from rota.domain.triggers import At, AtStart, Cron, DailyAt, Every, Monthly, Trigger, Weekly
     from rota.domain.tuning import Retention
     from rota.domain.user_key import UserKey, UserParts
     from rota.engine.context import Context
@@ -88,19 +88,19 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
-    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event", "EventStream",
-    "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow", "FlowStatus", "FoundRun",
-    "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit",
-    "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period",
-    "PlanOptions", "PlanReport", "Portal", "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate",
-    "Reason", "Refused", "Results", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled",
-    "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged",
-    "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "ServiceError", "Share", "Sliding", "Snooze",
-    "StaleClaim", "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError",
-    "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome",
-    "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why",
-    "WorkerNotFound", "Workers", "status_dict"
+    "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count",
+    "Cron", "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event",
+    "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow", "FlowStatus",
+    "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost",
+    "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Operated",
+    "Period", "PlanOptions", "PlanReport", "Portal", "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull",
+    "Rate", "Reason", "Refused", "Results", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
+    "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
+    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "ServiceError", "Share",
+    "Sliding", "Snooze", "StaleClaim", "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt",
+    "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus",
+    "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly",
+    "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -131,7 +131,7 @@ _MODULES = {
     "rota.domain.run": "Note Run State",
     "rota.domain.schedule": "Schedule",
     "rota.domain.spec": "TaskSpec",
-    "rota.domain.triggers": "At Cron DailyAt Every Monthly Trigger Weekly",
+    "rota.domain.triggers": "At AtStart Cron DailyAt Every Monthly Trigger Weekly",
     "rota.domain.tuning": "Retention",
     "rota.domain.user_key": "UserKey UserParts",
     "rota.engine.context": "Context",

@@ -18,6 +18,7 @@ from rota.client.portal import Portal
 from rota.client.submissions import SubmitHook
 from rota.domain.deadline import deadline_id
 from rota.domain.results import FailOn
+from rota.domain.starts import waits_for_start
 from rota.domain.tuning import Tuning
 from rota.engine.hooks import Hooks
 from rota.engine.middleware import Middleware
@@ -29,6 +30,7 @@ from rota.engine.world import REAL, World
 from rota.errors import NotRunning, StoreUnavailable, UsageError
 from rota.flow import codes_of
 from rota.schedules.schedules import Schedules
+from rota.schedules.starting import begin
 from rota.settings import Settings, passed_over, unknown_tasks
 from rota.store import Backend, Declared
 from rota.stores import connect
@@ -144,6 +146,11 @@ class Core:
         renamed |= {deadline_id(name): [deadline_id(old) for old in former] for name, former in renamed.items()}
         return await self.schedules.declare(self.registry.declared(), renamed)
 
+    async def begin_schedules(self) -> None:
+        """Fire the schedules with AtStart, if this worker is the first one; before its first claim."""
+        if ids := [each.id for each in self.registry.declared() if waits_for_start(each)]:
+            await begin(self.client, ids)
+
     async def start_engine(self) -> Supervisor | None:
         """Build and start the engine of this process; None if the settings switch it off."""
         settings, registry = self.settings, self.registry
@@ -157,6 +164,7 @@ class Core:
         engine, late = self.build_engine(), None
         try:
             await self.declare_schedules()
+            await self.begin_schedules()
         except StoreUnavailable as error:
             if not error.passing:
                 raise

@@ -133,7 +133,7 @@ class Registry:
             raise InvalidOptions(f"task {task.name}: once: {error}") from None
         self._name_limits(definition)
         self._name_unique(definition)
-        definition.schedules(settings.tz, settings.name)  # raises if a schedule cannot be made
+        definition.schedules(settings.tz, settings.name, settings.version)  # raises if a schedule cannot be made
         self.tasks[task.name] = task
         self._known |= dict.fromkeys((task.name, *task.aliases), task)
         return task
@@ -187,8 +187,8 @@ class Registry:
 
     def declared(self) -> list[Schedule]:
         """Return the schedules and deadlines that the code declares, without their next ticks."""
-        tz, owner = self._settings.tz, self._settings.name
-        declared = [each for task in self.tasks.values() for each in definition_of(task).schedules(tz, owner)]
+        tz, owner, version = self._settings.tz, self._settings.name, self._settings.version
+        declared = [each for task in self.tasks.values() for each in definition_of(task).schedules(tz, owner, version)]
         return [*declared, *deadlines(self.tasks.values(), self.flows.values(), tz, owner)]
 
     def specs(self) -> list[TaskSpec]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rota.domain.once import named
 from rota.domain.period import Period
-from rota.domain.triggers import DailyAt, Trigger
+from rota.domain.triggers import AtStart, DailyAt, Trigger
 
 CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
@@ -39,6 +39,8 @@ def deadline_id(of: str) -> str:
 
 def deadline_trigger(expect: object, period: Period | None = None) -> Trigger:
     """Return the trigger of `expect`: a time such as "07:00" is every day at that time; else a trigger or its text."""
+    if isinstance(expect, AtStart):
+        raise ValueError("expect=AtStart() names no time; give a time of day such as '07:00', or another trigger")
     if isinstance(expect, Trigger):
         return expect
     if not isinstance(expect, str):

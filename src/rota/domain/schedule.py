@@ -12,6 +12,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.run import DEFAULT_QUEUE, NewRun
+from rota.domain.triggers.at_start import AT_START
 
 Overlap = Literal["skip", "queue", "allow", "replace", "buffer"]
 """What a tick does while an earlier run is unfinished: skip makes no run, queue makes one that waits for the end of the
@@ -119,8 +120,8 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def ended(self) -> bool:
-        """No tick is left."""
-        return self.next_at is None
+        """No tick is left. A schedule with AtStart never ends."""
+        return self.next_at is None and not self.trigger.startswith(AT_START)
 
     def same_times(self, other: "Schedule") -> bool:
         """Return whether both schedules fire at the same times. Anchors are not compared: the first one stays."""

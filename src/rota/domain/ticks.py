@@ -13,6 +13,7 @@ from rota.domain.ids import derived
 from rota.domain.once import named, period_at
 from rota.domain.run import NewRun, Origin, after
 from rota.domain.schedule import CATCH_UP_CAP, FIRINGS_KEPT, Firing, Missed, Schedule, Tick
+from rota.domain.starts import is_at_start, with_last_start
 from rota.domain.timing import GRAIN, Timing, cadence_of
 
 ON_TIME = 60.0
@@ -26,6 +27,8 @@ def with_first_tick(schedule: Schedule, now: float, known: Schedule | None = Non
     If the store already has it (`known`) with the same interval, the anchor stays, whatever else changes. Otherwise a
     schedule whose declaration changes at every start of an app would never fire.
     """
+    if is_at_start(schedule):
+        return with_last_start(schedule, now, known)
     if known is None or known.anchor is None or cadence_of(known) != cadence_of(schedule):
         schedule = replace(schedule, anchor=math.floor(now))
         return _at(schedule, Timing.of(schedule).next_after(now))
@@ -44,7 +47,7 @@ def due_tick(schedule: Schedule, now: float) -> Tick:
     if then is not None and timing.fires_at(then) <= now:  # no worker ran for a while
         latest = timing.latest(now) or first
         then = timing.next_after(latest)
-    floor = first if first >= schedule.since else timing.next_after(schedule.since - GRAIN)
+    floor = first if first >= schedule.since or is_at_start(schedule) else timing.next_after(schedule.since - GRAIN)
     owed = floor is not None and floor <= latest  # ticks before `since` are not made up
     wanted = _wanted(schedule, timing, floor, latest, now) if floor is not None and owed else []
     missed = None

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from rota.domain.run import after
 from rota.domain.schedule import Missed, Schedule
-from rota.domain.triggers import Every, Trigger
+from rota.domain.triggers import AtStart, Every, Trigger
 
 GRAIN = 0.00002
 """Stored instants are rounded: two instants that differ by fewer seconds than this are of the same tick."""
@@ -67,7 +67,10 @@ class Timing:
     @classmethod
     def of(cls, schedule: Schedule) -> "Timing":
         """Raise ValueError if this version cannot read the text of the trigger."""
-        return cls(_read(schedule.trigger, schedule.anchor), schedule.id, schedule.start, schedule.end)
+        trigger = _read(schedule.trigger, schedule.anchor)
+        if isinstance(trigger, AtStart) and schedule.start is not None:
+            trigger = trigger.begun(moment(schedule.start))
+        return cls(trigger, schedule.id, schedule.start, schedule.end)
 
     def next_after(self, instant: float) -> float | None:
         return _next_after(self.trigger, instant, self._start, self._end)

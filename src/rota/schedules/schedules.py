@@ -17,11 +17,13 @@ from rota.domain.intake import Span, Timed, instant, seconds
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import State
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
+from rota.domain.starts import is_at_start
 from rota.domain.ticks import backfill, run_now, tick_id, ticks_between
 from rota.domain.timing import shown
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleChanged, ScheduleTaken
 from rota.schedules.deadlines import expecting
+from rota.schedules.starting import declare_start
 from rota.schedules.stored import TRIES, StoredSchedules, absent_only, check_names
 from rota.store import Command, Declared, RowQuery, RunQuery, Scope, Terms
 from rota.task import Bound, call_of, new_id, trigger_of
@@ -235,21 +237,21 @@ class Schedules(StoredSchedules):
         """Add and change the schedules of an app's code; never remove one. A schedule that the store has under a former
         name continues under its new name."""
         await self._rename(schedules, renamed or {})
-        prepared, passed = await self._prepare(schedules)
-        answers = await self._declare(prepared, passed)
-        for schedule, answer in zip(prepared, answers, strict=True):
-            if answer is Declared.TAKEN:
+        prepared, passed = await self._prepare([each for each in schedules if not is_at_start(each)])
+        answers = dict(zip([each.id for each in prepared], await self._declare(prepared, passed), strict=True))
+        answers |= {each.id: await declare_start(self._client(), each) for each in schedules if is_at_start(each)}
+        for schedule in schedules:
+            if answers[schedule.id] is Declared.TAKEN:
                 log.error(
                     "schedule %s belongs to another app, so this one's does not run: give its task another name, "
                     "or delete that one with `rota schedules delete %s`",
                     schedule.id,
                     schedule.id,
                 )
-        ours = [schedule.id for schedule, answer in zip(prepared, answers, strict=True) if answer is not Declared.TAKEN]
-        for schedule in await self._read(ours):
+        for schedule in await self._read([id for id, answer in answers.items() if answer is not Declared.TAKEN]):
             when = "paused" if schedule.paused else f"next {shown(schedule.next_at)}"
             log.info("scheduled %s: %s, %s", schedule.id, schedule.trigger, when)
-        return {schedule.id: answer for schedule, answer in zip(prepared, answers, strict=True)}
+        return answers
 
     async def get(self, id: str) -> Schedule:
         return (await self._found(id)).items[0]

@@ -77,7 +77,7 @@ class StoredSchedules:
                 prepared.append(replace(first, version=1, since=reply.now, paused=True) if pausing else first)
             except ValueError as error:
                 raise InvalidOptions(f"schedule {schedule.id}: {error}") from None
-            if known is not None and known.owner == schedule.owner and not schedule.same_times(known):
+            if known is not None and known.owner == schedule.owner and not prepared[-1].same_times(known):
                 passed.extend(_passing(known, reply.now))
         return prepared, passed
 

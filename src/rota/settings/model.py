@@ -38,6 +38,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     app: Annotated[str | None, says("The app for the command line, as module:attribute.")] = None
     name: Annotated[str, says("What this app is called: it owns the schedules that its code declares.")] = "rota"
+    version: Annotated[
+        str | None, says('The version of this app: AtStart(each="version") fires once for each version.')
+    ] = None
     tz: Annotated[str, says("The time zone of triggers that name none.")] = "UTC"
     enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
     concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = _TUNING.concurrency

@@ -16,6 +16,7 @@ from rota.domain.once import Once, check_storable, once_in
 from rota.domain.run import NewRun, Origin
 from rota.domain.schedule import Schedule
 from rota.domain.spec import NamedByCode, TaskSpec
+from rota.domain.starts import at_start, is_at_start
 from rota.domain.triggers import Trigger
 from rota.engine.context import context_here
 from rota.errors import InvalidArguments, InvalidOptions
@@ -82,7 +83,9 @@ class Call(Struct, frozen=True):
         except InvalidOptions as error:
             raise InvalidArguments(f"{self.spec.name}: {error}") from None
 
-    def to_schedule(self, id: str, trigger: Trigger, timed: Timed, owner: str = "") -> Schedule:
+    def to_schedule(
+        self, id: str, trigger: Trigger, timed: Timed, owner: str = "", version: str | None = None
+    ) -> Schedule:
         """Return a schedule that makes this call, without its first tick: the store's clock decides when that is."""
         spec = self.spec
         try:
@@ -92,6 +95,8 @@ class Call(Struct, frozen=True):
                 timed = replace(timed, once=check_storable(self.once))
             terms = spec.policy, self.options, spec.priority, spec.guards
             made = new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue, self.share)
+            if is_at_start(made):
+                made = at_start(made, timed, version)
             if on_end := self.options.callbacks(spec.on_end):
                 return replace(made, body=codec.with_on_end(made.body.encode(), on_end).decode())
             return made

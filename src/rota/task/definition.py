@@ -186,7 +186,7 @@ class Definition:
         """Return the handle of the run that a submit of this task made or joined."""
         return RunHandle(self.submitter.client(), decision.run, self.signature.decode_result, decision)
 
-    def schedules(self, tz: str, owner: str) -> list[Schedule]:
+    def schedules(self, tz: str, owner: str, version: str | None = None) -> list[Schedule]:
         """Return the schedules that the code declares for the task. The id of the first one is the task's name."""
         if not self.triggers:
             return []
@@ -197,7 +197,10 @@ class Definition:
                 f"task {self.name}: its schedule calls it without arguments ({error}); give them defaults, "
                 "or use app.schedules.put with a bound call"
             ) from None
-        return [call.to_schedule(id, trigger.in_zone(tz), self.timed, owner) for id, trigger in self.triggers.items()]
+        return [
+            call.to_schedule(id, trigger.in_zone(tz), self.timed, owner, version)
+            for id, trigger in self.triggers.items()
+        ]
 
     def handler(self) -> Handler:
         """Return what the engine needs in order to call the task."""

@@ -212,6 +212,7 @@ class Simulation:
             name, self._backend, self._tuning, self._hooks, self._resources, world=self._world
         )
         await core_of(self.app).declare_schedules()
+        await core_of(self.app).begin_schedules()
         context = self._root.copy()
         context.run(owner.set, name)
         context.run(doing.set, "resources=")

@@ -2,17 +2,20 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rota.domain.policy import FAR
 from rota.domain.run import Run
 from rota.domain.spec import TaskSpec
-from rota.store import Claim, ClaimRequest, Hint, Retention, Store
+from rota.store import ALL_ROWS, Claim, ClaimRequest, Hint, Reply, Retention, RowQuery, Store, WorkerSeen
 from rota.stores.idle import Idle
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.history import History
 from rota.stores.memory.store import CAPACITY, MemoryStore
+
+T = TypeVar("T")
 
 
 class VirtualBackend:
@@ -50,6 +53,12 @@ class VirtualStore(MemoryStore):
         if (expiry := self._book.next_expiry()) is not None:
             waits.append(max(0.0, expiry - claim.now))
         return replace(claim, wake=min(waits, default=None))
+
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        if kind is WorkerSeen:
+            seen = self._book.workers
+            seen.update({idle.worker: replace(seen[idle.worker], seen_at=idle.seen_at) for idle in self._book.idle()})
+        return await super().rows(kind, query)
 
     def history(self) -> list[Run]:
         """Return all runs that the store ever had, in the order of arrival."""

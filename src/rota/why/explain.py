@@ -58,7 +58,7 @@ def _of_task(seen: Evidence) -> Why:
 
 async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
     seen = await gather(store, schedule.task, schedule.key)
-    ended = schedule.next_at is None and not seen.waiting and not seen.stranded
+    ended = schedule.ended and not seen.waiting and not seen.stranded
     found = [
         *about_schedule(schedule, seen),
         *facts.about_stranded(seen),

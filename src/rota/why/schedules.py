@@ -6,6 +6,7 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.run import Run
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.timing import Timing
+from rota.domain.triggers import Trigger
 from rota.why.answer import Fact, at, away, refusal
 from rota.why.evidence import Evidence
 from rota.why.facts import LATE, decided, noted
@@ -18,7 +19,7 @@ def about_schedules(seen: Evidence) -> Iterator[Fact]:
     busy = bool(seen.unfinished)
     for schedule in seen.own_schedules:
         for fact in about_schedule(schedule, seen):
-            ended = schedule.next_at is None and not schedule.paused
+            ended = schedule.ended and not schedule.paused
             yield Fact(fact.about, fact.text, fact.holds and not busy and not ended)
 
 
@@ -27,7 +28,7 @@ def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
         words = decided(_pause(schedule, seen), seen.now) or noted(schedule.note)
         yield Fact("schedule", f"{_name(schedule)} is paused{words}; `rota schedules resume {schedule.id}`", True)
     elif schedule.next_at is None:
-        yield Fact("schedule", f"{_name(schedule)} ({schedule.trigger}) has no tick left", True)
+        yield Fact("schedule", next_words(schedule, seen.now), schedule.ended)
     else:
         yield _next_tick(schedule, schedule.next_at, seen)
     if schedule.deadline is not None:
@@ -77,8 +78,10 @@ def next_words(schedule: Schedule, now: float) -> str:
     """Return in few words when the schedule fires again."""
     if schedule.paused:
         return f"{_name(schedule)} is paused"
+    if schedule.ended:
+        return f"{_name(schedule)} ({schedule.trigger}) has no tick left"
     if schedule.next_at is None:
-        return f"{_name(schedule)} has no tick left"
+        return f"{_name(schedule)} fires {Trigger.parse(schedule.trigger).describe()}"
     return f"{_name(schedule)} {'is next' if schedule.next_at > now else 'was due'} {at(schedule.next_at, now)}"
 
 

@@ -39,7 +39,7 @@ def test_an_unknown_key_in_pyproject_is_named_with_its_table(pyproject: Write, f
 def test_an_unknown_key_like_no_other_gets_the_list(rota_toml: Write) -> None:
     rota_toml("zzz = 1")
 
-    assert "there are: url, namespace, app, name, tz, enabled" in refusal()
+    assert "there are: url, namespace, app, name, version, tz, enabled" in refusal()
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5])

@@ -78,6 +78,8 @@ def _harmless(fate: TickOutcome) -> bool:
 
 
 def _next(facts: Facts) -> str | Text:
+    if facts.schedule.next_at is None and facts.state == "active":
+        return "at start"
     if facts.schedule.next_at is None or facts.schedule.paused:
         return Text(facts.state, style=STYLE[facts.state])
     return clock(facts.schedule.next_at, facts.now)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from rota.domain.lint.finding import Finding
 from rota.domain.lint.target import View
-from rota.domain.triggers import At, Excluding, Intersection, Trigger
+from rota.domain.triggers import At, AtStart, Excluding, Intersection, Trigger
 from rota.domain.triggers.base import spell_instant
 
 RARE = timedelta(days=366)
@@ -24,7 +24,7 @@ def past(view: View) -> Iterator[Finding]:
 
 
 def never(view: View) -> Iterator[Finding]:
-    if isinstance(view.base, At) and view.base.instant <= view.now:
+    if isinstance(view.base, AtStart) or (isinstance(view.base, At) and view.base.instant <= view.now):
         return
     if view.nothing_left or not view.fires:
         yield Finding(

@@ -1,5 +1,6 @@
 """Triggers: values that say when to fire, and that have a text."""
 
+from rota.domain.triggers.at_start import AtStart
 from rota.domain.triggers.base import Trigger
 from rota.domain.triggers.combined import Excluding, Intersection, Union
 from rota.domain.triggers.cron import Cron
@@ -9,6 +10,7 @@ from rota.domain.triggers.once import At
 
 __all__ = [
     "At",
+    "AtStart",
     "Cron",
     "DailyAt",
     "Every",

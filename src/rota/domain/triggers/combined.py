@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from rota.domain.triggers.at_start import AtStart
 from rota.domain.triggers.base import DAY, EPOCH, SECOND, TICK, ZERO, Trigger, since_epoch
 
 PARTS_LIMIT = 200
@@ -180,7 +181,7 @@ class Excluding(_Combined):
         if isinstance(trigger, Excluding):
             others = trigger.others + others
             trigger = trigger.trigger
-        self._set(trigger=trigger, others=_checked(tuple(dict.fromkeys(others))))
+        self._set(trigger=_checked((trigger,))[0], others=_checked(tuple(dict.fromkeys(others))))
 
     @property
     def parts(self) -> tuple[Trigger, ...]:
@@ -284,6 +285,8 @@ def _moved(instant: datetime, by: timedelta) -> datetime:
 
 
 def _checked(triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:
+    if any(isinstance(trigger, AtStart) for trigger in triggers):
+        raise ValueError("AtStart cannot be combined with other triggers; give the task two schedules")
     if len(triggers) > PARTS_LIMIT:
         raise ValueError(f"a trigger combines at most {PARTS_LIMIT} others, not {len(triggers)}")
     return triggers

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, time, timedelta
 
+from rota.domain.triggers.at_start import AtStart
 from rota.domain.triggers.base import Trigger, expect
 from rota.domain.triggers.combined import Intersection, Union
 from rota.domain.triggers.cron import Cron
@@ -35,7 +36,7 @@ EXAMPLES = {
     "daily": "daily 09:00 [Europe/Paris] [jitter 30s]",
     "weekly": "weekly mon,thu 09:00 [Europe/Paris] [jitter 30s]",
     "monthly": "monthly -1 23:30 [Europe/Paris] [jitter 30s]",
-    "at": "at 2026-11-15T09:00:00Z [jitter 30s]",
+    "at": "at 2026-11-15T09:00:00Z [jitter 30s]; at start [of each version]",
 }
 
 
@@ -220,8 +221,11 @@ def _monthly(words: list[str]) -> Monthly:
     return Monthly(int(day), *_minutes(clock), tz=tz, jitter=jitter)
 
 
-def _at(words: list[str]) -> At:
+def _at(words: list[str]) -> At | AtStart:
     words, jitter = _jitter(words)
+    lowered = [word.lower() for word in words]
+    if lowered in (["start"], ["start", "of", "each", "version"]):
+        return AtStart(each="version" if len(lowered) > 1 else "start", jitter=jitter)
     if len(words) != 1:
         raise ValueError("at which instant?")
     return At(_instant(words[0]), jitter=jitter)
