@@ -103,8 +103,11 @@ class Calls:
             call.exception()  # marks the exception as seen: nobody else looks at it
         self._seats.overdue -= 1
 
-    async def drain(self, drain_seconds: float) -> None:
-        """Wait `drain_seconds` for the handlers, then ask them to stop, then give back the runs that are left."""
+    async def drain(self, drain_seconds: float, cleanup: bool = True) -> None:
+        """Wait `drain_seconds` for the handlers, then ask them to stop, then give back the runs that are left.
+
+        Without `cleanup`, the runs are given back before their handlers have reacted.
+        """
         if not await self._seats.emptied(drain_seconds):
             still = plural(len(self._seats), "handler")
             log.warning(
@@ -112,7 +115,8 @@ class Calls:
             )
             for seat in self._seats:
                 seat.request_stop(Stop.SHUTDOWN)
-            await self._clean_up()
+            if cleanup:
+                await self._clean_up()
         for seat in self._seats:
             if not seat.given_back:
                 self._give_back(seat)

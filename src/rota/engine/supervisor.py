@@ -107,6 +107,8 @@ class Supervisor:
         """Stopped, also if a part failed to stop, or abandoned."""
         self.left = asyncio.Event()
         """The engine has stopped by itself, without a call of `stop`."""
+        self.cleanup = True
+        """Whether handlers that a stop interrupts have time to clean up before their runs are given back."""
         self.worn = False
         """The engine stops by itself because its worker has done enough."""
 
@@ -273,13 +275,13 @@ class Supervisor:
         log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, in_hand, drain_seconds)
         self._worker.stop_claiming()
         await self._end("worker", patience=STOP_CLAIMING)
-        drain = asyncio.create_task(self._calls.drain(drain_seconds))
+        drain = asyncio.create_task(self._calls.drain(drain_seconds, self.cleanup))
         hurry = asyncio.create_task(self._hurry.wait())
         await asyncio.wait((drain, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if not drain.done():
             drain.cancel()
-            await self._calls.drain(0)
+            await self._calls.drain(0, self.cleanup)
 
     async def _record(self) -> None:
         """Wait for the store up to one lease: after that, other workers start runs with unrecorded endings again."""
