@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rota.app.app import Rota
+    from rota.django.lifespan import asgi
 
     app: Rota
 
-__all__ = ["app"]
+__all__ = ["app", "asgi"]
 
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every name, also a misspelt one
@@ -21,4 +22,8 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every na
             from rota.django.project import app
 
             return app()
+        if name == "asgi":
+            from rota.django.lifespan import asgi
+
+            return asgi
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

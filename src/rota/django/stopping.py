@@ -1,0 +1,136 @@
+"""Stopping: how the engine of a serving process ends: by the server's lifespan, by SIGTERM, or with the process."""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from rota.django.servers import Server
+
+if TYPE_CHECKING:
+    from rota.app.app import Rota
+
+log = logging.getLogger("rota.django")
+
+
+class _Stop:
+    """The stop of one process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.begun = threading.Event()
+        self.ended = threading.Event()
+        self.lock = threading.Lock()
+
+
+_stop = _Stop()
+
+
+def _here() -> _Stop:
+    global _stop
+    if _stop.pid != os.getpid():  # forked: the parent's stop is not ours
+        _stop = _Stop()
+    return _stop
+
+
+def begun() -> bool:
+    return _here().begun.is_set()
+
+
+def wait(seconds: float) -> None:
+    """Wait until a stop begins, at most `seconds`."""
+    _here().begun.wait(seconds)
+
+
+def limit(app: "Rota", grace: float | None) -> None:
+    """Let no stop of the app take longer than the server waits."""
+    from rota.app.core import core_of
+
+    core = core_of(app)
+    if grace is not None and grace < core.tuning.grace:
+        core.tuning = replace(core.tuning, grace=grace)
+
+
+def prepare(server: Server) -> None:
+    """Hear of the stop in time, where neither the lifespan nor the end of the process says so."""
+    if server.worker is not None:
+        hear_gunicorn(server.worker)
+    if threading.current_thread() is not threading.main_thread():
+        return  # Python takes handlers of signals from the main thread only; the end of the process stops the engine
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def stop() -> None:
+    """Stop the engine and wait for its end; from any thread. A second call waits for the first."""
+    here = _here()
+    with here.lock:
+        first = not here.begun.is_set()
+        here.begun.set()
+    if first:
+        try:
+            _stop_engine()
+        finally:
+            here.ended.set()
+    here.ended.wait()
+
+
+def stop_soon() -> None:
+    """Begin to stop the engine on a thread; whoever stops it next waits for that thread."""
+    threading.Thread(target=stop, name="rota-stop", daemon=True).start()
+
+
+def _stop_engine() -> None:
+    from rota.app.core import core_of
+    from rota.django.project import app
+
+    rota = app()
+    if core_of(rota).lifecycle.engine is None:
+        return
+    try:
+        rota.stop_sync()
+    except Exception:
+        log.exception("the engine did not stop well")
+
+
+def hear_gunicorn(worker: Any) -> None:
+    """Begin to stop when gunicorn does: its worker first lets its requests end, and the same clock runs for both.
+
+    gunicorn makes `worker.handle_exit` the handler of SIGTERM after it has loaded the site.
+    """
+    plain = getattr(worker, "handle_exit", None)
+    if plain is None or getattr(plain, "rota", False):
+        return
+
+    def handle_exit(number: int, frame: FrameType | None) -> None:
+        stop_soon()
+        plain(number, frame)
+
+    handle_exit.rota = True  # type: ignore[attr-defined]
+    worker.handle_exit = handle_exit
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """Stop the engine before the process dies of SIGTERM, which no code of the server handles."""
+    stopper = threading.Thread(target=stop, name="rota-stop", daemon=True)
+    stopper.start()
+    stopper.join()
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+@contextmanager
+def forgotten() -> Generator[None]:
+    """For tests: until the block ends, no stop has begun in this process."""
+    global _stop
+    before, _stop = _stop, _Stop()
+    try:
+        yield
+    finally:
+        _stop = before

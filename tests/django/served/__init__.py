@@ -1,0 +1,1 @@
+"""A small site that the tests serve with real servers."""

@@ -1,0 +1,16 @@
+"""A schedule that shows who fires, and a task that a stop has to interrupt."""
+
+import threading
+
+from rota import Every
+from rota.django import app
+
+
+@app.task(name="tick", schedule=Every(1), enabled=True)
+def tick() -> None:
+    return None
+
+
+@app.task(name="linger")
+def linger() -> None:
+    threading.Event().wait(300)

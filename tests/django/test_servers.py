@@ -1,0 +1,90 @@
+"""The servers of Django: each process that serves has one engine, a tick makes one run, and a stop strands no run."""
+
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rota.domain.run import State
+from tests.django.served.site import MANAGE, ROOT, Site
+
+WSGI, ASGI = "tests.django.served.wsgi:application", "tests.django.served.asgi:application"
+PYTHON = (sys.executable, "-m")
+GUNICORN = (*PYTHON, "gunicorn", "-b", "127.0.0.1:PORT", "--graceful-timeout", "6", "--no-control-socket")
+UVICORN = (*PYTHON, "uvicorn", "--port", "PORT", ASGI)
+GRANIAN = (*PYTHON, "granian", "--port", "PORT")
+HYPERCORN = (*PYTHON, "hypercorn", "-b", "127.0.0.1:PORT")
+TERM, INT = signal.SIGTERM, signal.SIGINT
+
+
+class Setup(NamedTuple):
+    """A way to serve: how many processes serve, and how people stop it."""
+
+    command: tuple[str, ...]
+    processes: int = 1
+    sent: signal.Signals = TERM
+    group: bool = False
+    """Whether the signal reaches the whole process group, as Ctrl-C does."""
+
+
+SHORT = {
+    "runserver": Setup((*MANAGE, "runserver", "PORT"), sent=INT, group=True),
+    "gunicorn preload": Setup((*GUNICORN, "--preload", "-w", "2", WSGI), 2),
+    "uvicorn": Setup(UVICORN),
+    "waitress": Setup((*PYTHON, "waitress", "--listen", "127.0.0.1:PORT", WSGI)),
+}
+LONG = {
+    "runserver noreload": Setup((*MANAGE, "runserver", "--noreload", "PORT"), sent=INT, group=True),
+    "runserver noreload, terminated": Setup((*MANAGE, "runserver", "--noreload", "PORT")),
+    "gunicorn sync": Setup((*GUNICORN, "-w", "3", WSGI), 3),
+    "gunicorn gthread": Setup((*GUNICORN, "-w", "2", "--threads", "4", WSGI), 2),
+    "gunicorn uvicorn-worker": Setup((*GUNICORN, "-w", "2", "-k", "uvicorn_worker.UvicornWorker", ASGI), 2),
+    "gunicorn asgi": Setup((*GUNICORN, "-w", "2", "-k", "asgi", ASGI), 2),
+    "uvicorn workers": Setup((*UVICORN, "--workers", "2"), 2),
+    "uvicorn reload": Setup((*UVICORN, "--reload", "--reload-dir", "tests/django/served")),
+    "uvicorn, Ctrl-C": Setup(UVICORN, sent=INT, group=True),
+    "daphne": Setup((*PYTHON, "daphne", "-p", "PORT", ASGI)),
+    "granian asgi": Setup((*GRANIAN, "--interface", "asgi", "--workers", "2", ASGI), 2),
+    "granian wsgi": Setup((*GRANIAN, "--interface", "wsgi", "--workers", "2", WSGI), 2),
+    "hypercorn": Setup((*HYPERCORN, ASGI)),
+    "hypercorn workers": Setup((*HYPERCORN, "-w", "2", ASGI), 2),
+    "hypercorn wsgi": Setup((*HYPERCORN, f"wsgi:{WSGI}")),
+    "waitress, Ctrl-C": Setup(SHORT["waitress"].command, sent=INT, group=True),
+}
+
+
+@pytest.fixture(scope="session")
+def servers() -> str:
+    """The folder with the servers that are no part of the environment of development."""
+    folder = ROOT / ".cache" / f"servers-{sys.version_info.major}.{sys.version_info.minor}"
+    if not (folder / "daphne").exists():
+        words = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder))
+        subprocess.run([sys.executable, *words, "-r", str(ROOT / "requirements" / "servers.txt")], check=True)
+    return str(folder)
+
+
+async def served(setup: Setup, folder: Path, ticks: int, path: str = "") -> None:
+    """Each tick makes one run, and a usual stop gives the run in hand back at once."""
+    async with Site(folder, *setup.command, path=path) as site:
+        await site.workers(setup.processes)
+        nominal = await site.ticks(ticks)
+        assert {round(later - earlier) for earlier, later in pairwise(nominal)} == {1}
+        assert site.log.count("the engine starts in this process") == setup.processes, site.log
+        run = await site.lingering()
+        site.stop(setup.sent, setup.group)
+        assert await site.state(run) is State.QUEUED, site.log
+
+
+@pytest.mark.parametrize("name", SHORT)
+async def test_an_engine_in_each_process_that_serves(name: str, tmp_path: Path) -> None:
+    await served(SHORT[name], tmp_path, 2)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [*SHORT, *LONG])
+async def test_one_run_for_each_tick_under_every_server(name: str, tmp_path: Path, servers: str) -> None:
+    await served((SHORT | LONG)[name], tmp_path, 20, servers)
