@@ -85,6 +85,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "doctor": [],
     "settings": [],
     "migrate": [],
+    "import status": ["crontab", "/dev/null"],
 }
 SCRIPT = """
 import io, json, sys
@@ -106,7 +107,7 @@ for name, arguments in json.loads(sys.argv[1]).items():
 print(json.dumps(said))
 """
 
-APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new"}
+APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new", "import crontab"}
 """Commands that import no app in their own process."""
 
 

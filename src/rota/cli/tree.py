@@ -19,6 +19,7 @@ from rota.cli.flows.reset import reset
 from rota.cli.forecast.cron import cron
 from rota.cli.forecast.preview import preview
 from rota.cli.missing_store import missing_for
+from rota.cli.movein.commands import movein
 from rota.cli.options.parameters import CARE, EVERYWHERE, LOOK, WORK, Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
@@ -42,7 +43,8 @@ from rota.cli.worker.workers import workers
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; "
-    "3 rota diff found changes; 75 a worker has reached --max-runs or --max-memory; 130 interrupted."
+    "3 rota diff found changes, or rota import a difference without a name; "
+    "75 a worker has reached --max-runs or --max-memory; 130 interrupted."
 )
 
 app = App(
@@ -88,6 +90,7 @@ app.command(doctor, group=CARE)
 app.command(show_settings, name="settings", group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(move_store, name="move", group=CARE)
+app.command(movein)
 app.command(token)
 
 
