@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         NoStore,
         NotRunning,
         NotSimulated,
+        NotUndoable,
         QueueFull,
         Refused,
         RetryAfter,
@@ -90,17 +91,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count",
     "Cron", "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event",
-    "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow", "FlowStatus",
-    "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost",
-    "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Operated",
-    "Period", "PlanOptions", "PlanReport", "Portal", "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull",
-    "Rate", "Reason", "Refused", "Results", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
-    "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
-    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "ServiceError", "Share",
-    "Sliding", "Snooze", "StaleClaim", "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt",
-    "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus",
-    "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly",
-    "Why", "WorkerNotFound", "Workers", "status_dict"
+    "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow",
+    "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
+    "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated",
+    "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "PullNote", "PullOutcome",
+    "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results", "Retention", "Retry", "RetryAfter",
+    "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery",
+    "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew",
+    "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State", "Status", "StatusReport", "Step",
+    "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions",
+    "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey",
+    "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -139,9 +140,10 @@ _MODULES = {
     "rota.engine.steps": "Inputs",
     "rota.errors": (
         "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "
-        "MissingExtra NoStore NotRunning NotSimulated QueueFull Refused RetryAfter RotaError RunCancelled RunEnded "
-        "RunFailed RunNotFound ScheduleChanged ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt "
-        "ServiceError StaleClaim StoreError StoreUnavailable TaskError UnknownTask Unstorable UsageError WorkerNotFound"
+        "MissingExtra NoStore NotRunning NotSimulated NotUndoable QueueFull Refused RetryAfter RotaError "
+        "RunCancelled RunEnded RunFailed RunNotFound ScheduleChanged ScheduleNotFound ScheduleTaken SchemaTooNew "
+        "ServiceError Snooze StaleClaim StoreCorrupt StoreError StoreUnavailable TaskError UnknownTask Unstorable "
+        "UsageError WorkerNotFound"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.pull.values": "PullNote PullOutcome PulledRun",

@@ -106,6 +106,10 @@ class RunNotFound(RotaError, LookupError):
     """The store has no run with this id: the run never existed, or retention has deleted it."""
 
 
+class NotUndoable(UsageError):
+    """What was done cannot be undone, or no longer."""
+
+
 class WorkerNotFound(RotaError, LookupError):
     """The store has seen no worker of this name lately, or several whose names begin so."""
 

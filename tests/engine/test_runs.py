@@ -146,9 +146,9 @@ async def test_an_operation_goes_on_from_its_last_page(app: Rota) -> None:
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await perform(client, operation, None, stop_at_the_second)
+        await perform(client, operation, "one", None, stop_at_the_second)
     assert pages[-1].operated == Operated(1000, 0)
-    assert await perform(client, operation, pages[0]) == Operated(800, 500)  # the second page was done before
+    assert await perform(client, operation, "one", pages[0]) == Operated(800, 500)  # the second page was done before
     assert await app.runs(state="paused").count() == Count(1300)
 
 

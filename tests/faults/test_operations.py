@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rota import Rota
+from rota import NotUndoable, Rota
 from rota.client.operations import Operated
+from rota.client.undo import MOST
 from rota.domain.decision import DecisionCount, Reason
 from rota.store import RowQuery
 from tests.processes import Process
@@ -45,3 +46,9 @@ async def test_an_operation_whose_worker_is_killed_goes_on(app: Rota, many: int)
     assert len(set(cancelled)) == len(cancelled) == many
     decisions = (await app.client().rows(DecisionCount, RowQuery(task="elsewhere"))).items
     assert {row.reason: row.count for row in decisions} == {Reason.CANCELLED: many}, "each was cancelled once"
+    if many > MOST:
+        with pytest.raises(NotUndoable, match="more than 10,000 runs"):
+            await app.undo(operation.id)
+        return
+    assert await app.undo(operation.id) == Operated(many, 0), "what the dead worker did was written down before"
+    assert (await app.runs(task="elsewhere", state="queued").count(at_most=many + 1)).count == many

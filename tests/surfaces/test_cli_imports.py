@@ -46,6 +46,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "runs resume": ["{run}"],
     "runs reschedule": ["{run}", "--delay", "5"],
     "runs delete": ["{run}"],
+    "undo": ["nothing"],
     "schedules ls": [],
     "schedules show": ["nightly"],
     "schedules put": ["mine", "daily 05:00", "nightly"],

@@ -63,7 +63,7 @@ ATTRIBUTES = {
     "Rota": """
         backend before_submit bound_to clear client current depths events flow flows freeze handle health lease
         lease_sync on pause plan plan_sync portal published resume run running runs schedules settings start
-        start_sync status stop stop_sync submit submit_many task tasks thaw touch why workers
+        start_sync status stop stop_sync submit submit_many task tasks thaw touch undo why workers
     """,
     "Task": "aliases bind description each enabled fn handle map name submit submit_sync touch using",
     "Using": "bind each map submit submit_sync",

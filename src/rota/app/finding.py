@@ -7,6 +7,7 @@ from typing import Any
 from rota.app.core import Core
 from rota.app.runs import FoundRun, Runs
 from rota.client.handle import any_json
+from rota.client.operations import Operated, undo
 from rota.domain.intake import instant
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions, UnknownTask
@@ -83,6 +84,17 @@ class Finding:
         """Return how the results of a task are read: as plain JSON values, unless the code of the task is here."""
         known = self._core.registry.names().get(task)
         return any_json if known is None else definition_of(known).signature.decode_result
+
+    async def undo(self, id: str, note: str | None = None) -> Operated:
+        """Undo an operation (`id` is that of its run) or a single act (`id` is that of its audit entry) of the last 24
+        hours.
+
+        A pause and a resume are taken back; rescheduled runs get their old due time if they still wait for the new
+        one; runs that were cancelled while they waited are put again, each as a new run. Raises NotUndoable with the
+        reason for everything else. Returns how many were changed back, and how many were not, because they have
+        changed since.
+        """
+        return await undo(self._core.client, id, note)
 
     async def published(self, task: str) -> TaskSpec:
         """Return what a worker published of a task, perhaps one whose code is in another process: its parameters,

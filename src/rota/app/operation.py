@@ -1,7 +1,7 @@
 """rota.operation: the built-in task that carries out `app.runs(...).cancel()` and the other actions on many runs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,14 +21,16 @@ def operation_handler(client: Callable[[], Client], submitter: Submitter) -> Han
 
     async def operation(
         ctx: Context,
-        action: Action,
+        action: Action | Literal["undo"],
         filter: dict[str, Any],
         due_at: float | None = None,
         note: str | None = None,
         by: str | None = None,
+        of: str | None = None,
     ) -> Operated:
         """Act on all runs that a filter finds, page by page."""
-        asked = Operation(action=action, filter=filter, due_at=due_at, note=note, by=by, asked_at=ctx.run.created_at)
+        came = ctx.run.created_at
+        asked = Operation(action=action, filter=filter, due_at=due_at, note=note, by=by, asked_at=came, of=of)
         reached = Reached() if ctx.saved is None else msgspec.convert(ctx.saved, Reached)
         words = await progress_words(client(), asked.query)
 
@@ -36,7 +38,7 @@ def operation_handler(client: Callable[[], Client], submitter: Submitter) -> Han
             ctx.checkpoint(msgspec.to_builtins(reached))
             ctx.progress(*words(reached))
 
-        return await perform(client(), asked, reached, record)
+        return await perform(client(), asked, ctx.run.id, reached, record)
 
     options = TaskOptions(name=OPERATION, retry=AGAIN)
     return Definition(operation, options, submitter).handler()

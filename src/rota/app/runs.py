@@ -12,6 +12,7 @@ from rota.client.client import Client
 from rota.client.edits import Changes
 from rota.client.handle import RunHandle
 from rota.client.operations import OPERATION, Action, Operated, Operation, checked, due_at, filter_of
+from rota.domain.ids import derived
 from rota.domain.intake import PRIORITY, Options, Span
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
@@ -122,5 +123,8 @@ async def submit_operation(client: Client, operation: Operation) -> RunHandle[Op
     """Submit a run of the built-in task. Every worker of every app has its code."""
     given = {name: value for name, value in msgspec.to_builtins(operation).items() if value is not None}
     call = call_by_spec(TaskSpec(OPERATION), (), given, Options(priority=PRIORITY))
-    decision = await client.submit(call.to_run())
+    run = call.to_run()
+    if operation.of is not None:  # a second undo of the same is the same run
+        run = replace(run, id=derived("undo of", operation.of))
+    decision = await client.submit(run)
     return RunHandle(client, decision.run, msgspec.json.Decoder(Operated).decode, decision)

@@ -27,6 +27,7 @@ from rota.cli.runs.audit import audit
 from rota.cli.runs.commands import runs
 from rota.cli.runs.events import events
 from rota.cli.runs.submit import submit
+from rota.cli.runs.undo import undo
 from rota.cli.runs.watch import watch
 from rota.cli.runs.why import why_not
 from rota.cli.schedules.commands import schedules
@@ -76,6 +77,7 @@ app.command(workers)
 app.command(watch, group=LOOK)
 app.command(events, group=LOOK)
 app.command(audit, group=LOOK)
+app.command(undo, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
 app.command(freeze, group=LOOK)

@@ -24,6 +24,8 @@ class Author(Struct):
     address: str | None = None
     entries: int = 0
     """How many entries were made for this author."""
+    last: str | None = None
+    """The id of the last of them."""
 
     def entry(
         self,
@@ -35,8 +37,9 @@ class Author(Struct):
         result: str = "done",
     ) -> AuditEntry:
         self.entries += 1
+        self.last = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
         return AuditEntry(
-            id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
+            id=self.last,
             by=by or self.by,
             via=self.via,
             action=action,

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Self, TypeVar
 
+from msgspec.structs import replace
+
 from rota.client.audit import current_author
 from rota.client.fleet import late_words, unknown_run
 from rota.client.late_store import LateStore
@@ -27,6 +29,7 @@ from rota.forks import PerProcess
 from rota.store import (
     ALL_ROWS,
     RETRY_WINDOW,
+    SUBJECTS_KEPT,
     AuditEntry,
     Backend,
     Command,
@@ -170,8 +173,18 @@ class Client:
     async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> Reply[bool]:
         return await self._send(lambda store: store.fan(id, total, allowed))
 
-    async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
+    async def edit(
+        self,
+        edits: Sequence[RunEdit],
+        note: str | None = None,
+        by: str | None = None,
+        due_before: Sequence[float] = (),
+    ) -> Reply[Edited]:
+        """`due_before`: when the runs were due, for the audit; the edits change nothing but their due times."""
         note, by, audit = self._audited("runs.edit", [edit.run for edit in edits], note, by)
+        if audit is not None and due_before:
+            after = tuple(edit.due_at or 0.0 for edit in edits)[:SUBJECTS_KEPT]
+            audit = replace(audit, due_before=tuple(due_before)[:SUBJECTS_KEPT], due_after=after)
         return await self._send(lambda store: store.edit(edits, note, by, audit))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> Reply[Declared]:

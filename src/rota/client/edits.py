@@ -56,6 +56,11 @@ class Changes(Struct, frozen=True, kw_only=True):
             share=share,
         )
 
+    def moved_from(self, run: Run) -> tuple[float, ...]:
+        """Return when `run` was due, if nothing but its due time changes: such a change can be undone."""
+        moves = self.priority is None and self.expires is None and self.args is None
+        return (run.due_at,) if moves else ()
+
     def _times(self, now: float, due_at: float) -> tuple[float | None, float | None]:
         """Return when the run is due, if that changes, and when it expires, if that changes."""
         try:
@@ -141,7 +146,7 @@ async def edit_run(client: Client, id: str, changes: Changes, note: str | None) 
         if run.state is not State.QUEUED:
             return False
         edit = changes.edit(run, page.now, await share_after(client, run, changes))
-        (answer,) = (await client.edit([edit], note)).items
+        (answer,) = (await client.edit([edit], note, due_before=changes.moved_from(run))).items
         if answer is not Edited.STALE:
             return True
     return False

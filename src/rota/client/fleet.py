@@ -24,7 +24,8 @@ LOOK_AGAIN = 10.0
 NAMED = 3
 LEASE_TASK = "rota.lease:"
 SESSION_TASK = "rota.session:"
-INNER_TASKS = (LEASE_TASK, SESSION_TASK)
+UNDO_TASK = "rota.undo:"
+INNER_TASKS = (LEASE_TASK, SESSION_TASK, UNDO_TASK)
 """How tasks begin whose runs no worker starts."""
 """The task of a lease of `app.lease` begins so, and the name of its holder. No worker knows such a task."""
 PAGE = 1000

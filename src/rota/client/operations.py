@@ -9,10 +9,11 @@ from msgspec.structs import asdict, replace
 
 from rota.client.client import Client
 from rota.client.edits import Changes
+from rota.client.undo import INSTEAD, SECONDS, UNDOABLE, Records, entry_of, records_of, undo_entry, undo_page
 from rota.domain.intake import retry_of
 from rota.domain.run import Run, State
-from rota.errors import InvalidOptions
-from rota.store import Command, Edited, Page, RunEdit, RunQuery
+from rota.errors import InvalidOptions, NotUndoable, RunNotFound
+from rota.store import Command, Count, Edited, Page, RunEdit, RunQuery
 from rota.store.paging import count_runs
 
 Action = Literal["retry", "cancel", "pause", "resume", "reschedule", "delete"]
@@ -36,14 +37,15 @@ CONDITIONS = tuple(name for name in RunQuery.__struct_fields__ if name not in ("
 
 class Operation(Struct, frozen=True, kw_only=True):
     """What to do to the runs that `filter` finds. `due_at` is for reschedule: an instant by the store's clock. Runs
-    that came after `asked_at` are left alone."""
+    that came after `asked_at` are left alone. `of` is for undo: the operation to undo."""
 
-    action: Action
+    action: Action | Literal["undo"]
     filter: dict[str, Any]
     due_at: float | None = None
     note: str | None = None
     by: str | None = None
     asked_at: float | None = None
+    of: str | None = None
 
     @property
     def query(self) -> RunQuery:
@@ -82,18 +84,25 @@ def checked(query: RunQuery) -> RunQuery:
 
 
 async def perform(
-    client: Client, operation: Operation, reached: Reached | None = None, note: Callable[[Reached], None] | None = None
+    client: Client,
+    operation: Operation,
+    id: str,
+    reached: Reached | None = None,
+    note: Callable[[Reached], None] | None = None,
 ) -> Operated:
     """Carry out `operation` from where it was `reached`, and call `note` after each page. A page that is done again
-    changes nothing more."""
+    changes nothing more. `id` is the name by which the operation can be undone."""
     reached = reached or Reached()
+    if operation.action == "undo":
+        return await _undo(client, operation, reached, note)
     query = checked(operation.query)
+    records = Records(client, id, operation.action, operation.due_at)
     if query.ids is not None:
-        return await _perform_ids(client, operation, query, reached, note)
+        return await _perform_ids(client, operation, query, records, reached, note)
     while not reached.ended:
         page = await client.runs(replace(query, cursor=reached.cursor))
         operated = await _act(
-            client, operation, page, reached.operated, any(task.startswith(OWN) for task in query.tasks)
+            client, operation, page, records, reached.operated, any(task.startswith(OWN) for task in query.tasks)
         )
         reached = Reached(page.cursor, operated, page.cursor is None)
         if note is not None:
@@ -101,20 +110,70 @@ async def perform(
     return reached.operated
 
 
-async def _perform_ids(
-    client: Client, operation: Operation, query: RunQuery, reached: Reached, note: Callable[[Reached], None] | None
+async def _undo(
+    client: Client, operation: Operation, reached: Reached, note: Callable[[Reached], None] | None
 ) -> Operated:
-    """The same for given ids. The cursor is the number of ids that are done."""
-    ids = list(query.ids or ())
-    for first in range(int(reached.cursor or 0), len(ids), PAGE):
-        page = await client.runs(replace(query, ids=ids[first : first + PAGE]))
-        reached = Reached(str(first + PAGE), await _act(client, operation, page, reached.operated, True))
+    """Undo another operation, record by record. The cursor is the number of records that are done."""
+    records = await records_of(client, operation.of or "")
+    for number in range(int(reached.cursor or 0), len(records)):
+        done = await undo_page(client, records[number], operation.note, operation.by)
+        before, skipped = reached.operated, len(records[number].runs) - done
+        operated = Operated(before.done + done, before.skipped + skipped)
+        reached = Reached(str(number + 1), operated, number + 1 == len(records))
         if note is not None:
             note(reached)
     return reached.operated
 
 
-async def _act(client: Client, operation: Operation, page: Page, before: Operated, own: bool) -> Operated:
+async def check_undoable(client: Client, id: str) -> None:
+    """Raise NotUndoable with the reason, if the operation `id` cannot be undone; RunNotFound if nobody knows it."""
+    page = await client.runs(RunQuery(ids=[id]))
+    run = next((run for run in page.runs if run.task == OPERATION), None)
+    if run is not None:
+        action = msgspec.json.decode(run.args, type=Operation).action
+        if action not in UNDOABLE:
+            raise NotUndoable(f"{action} cannot be undone: {INSTEAD[action]}")
+        if not run.state.final:
+            raise NotUndoable("the operation has not ended: stop it first, or wait for its end")
+    if await records_of(client, id):
+        return
+    if run is None:
+        raise RunNotFound(f"nobody knows an operation or an audit entry {id[:100]}: `rota audit` lists the entries")
+    old = page.now - run.created_at > SECONDS
+    raise NotUndoable("it was done more than 24 hours ago" if old else "it changed nothing")
+
+
+async def undo(client: Client, id: str, note: str | None = None, by: str | None = None) -> Operated:
+    """Undo an operation, or what an audit entry tells of, here and now."""
+    entry = await entry_of(client, id)
+    if entry is not None:
+        done = await undo_entry(client, entry, note, by)
+        return Operated(done, entry.count - done)
+    await check_undoable(client, id)
+    return await perform(client, Operation(action="undo", filter={}, note=note, by=by, of=id), id)
+
+
+async def _perform_ids(
+    client: Client,
+    operation: Operation,
+    query: RunQuery,
+    records: Records,
+    reached: Reached,
+    note: Callable[[Reached], None] | None,
+) -> Operated:
+    """The same for given ids. The cursor is the number of ids that are done."""
+    ids = list(query.ids or ())
+    for first in range(int(reached.cursor or 0), len(ids), PAGE):
+        page = await client.runs(replace(query, ids=ids[first : first + PAGE]))
+        reached = Reached(str(first + PAGE), await _act(client, operation, page, records, reached.operated, True))
+        if note is not None:
+            note(reached)
+    return reached.operated
+
+
+async def _act(
+    client: Client, operation: Operation, page: Page, records: Records, before: Operated, own: bool
+) -> Operated:
     """Change the runs of one page. Runs of rota's own tasks are left alone, unless the filter names them (`own`)."""
     last = operation.asked_at
     runs = [
@@ -122,6 +181,7 @@ async def _act(client: Client, operation: Operation, page: Page, before: Operate
     ]
     if not runs:
         return before
+    await records.keep(runs)
     if operation.action == "retry":
         done = await _retry(client, runs)
     elif operation.action == "reschedule":
@@ -132,7 +192,7 @@ async def _act(client: Client, operation: Operation, page: Page, before: Operate
 
 
 async def _control(client: Client, operation: Operation, ids: Sequence[str]) -> int:
-    reply = await client.control(COMMANDS[operation.action], ids, operation.note, operation.by)
+    reply = await client.control(COMMANDS[str(operation.action)], ids, operation.note, operation.by)
     if operation.action == "cancel":
         await client.ended_here([id for id, changed in zip(ids, reply.items, strict=True) if changed])
     return sum(map(bool, reply.items))
@@ -162,7 +222,7 @@ async def due_at(client: Client, changes: Changes) -> float:
 
 async def progress_words(client: Client, query: RunQuery) -> Callable[[Reached], tuple[float, str]]:
     """Return a function that says how much of an operation is done: a share and a sentence."""
-    total = await count_runs(client, query)
+    total = Count(0, False) if not filter_of(query) else await count_runs(client, query)
 
     def words(reached: Reached) -> tuple[float, str]:
         seen = reached.operated.done + reached.operated.skipped

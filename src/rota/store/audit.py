@@ -33,5 +33,8 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     """"done", or why it was refused."""
     changed: int = 0
     """How many things it changed."""
+    due_before: tuple[float, ...] = ()
+    """Of a change of due times: the due time of each subject before, and the one that it got."""
+    due_after: tuple[float, ...] = ()
     at: float = 0.0
     """When, by the store's clock."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.client.operations import OWN, Operated, Operation, Reached
+from rota.client.undo import SECONDS, UNDOABLE
 from rota.domain.run import Run
 from rota.store import Reads, RunQuery
 from rota.store.paging import COUNT_PAGE, COUNT_SECONDS, pages
@@ -29,7 +30,8 @@ class Matched(Struct, frozen=True):
 
 
 class OperationView(Struct, frozen=True, kw_only=True):
-    """An operation. `done` runs were changed; `skipped` runs could not be, because of their state."""
+    """An operation. `done` runs were changed; `skipped` runs could not be, because of their state. `undo_until`: how
+    long it can be undone. `of`: of an undo, what it undoes."""
 
     id: str
     action: str
@@ -44,6 +46,8 @@ class OperationView(Struct, frozen=True, kw_only=True):
     done: int
     skipped: int
     error: str | None
+    of: str | None
+    undo_until: str | None
 
 
 async def matched(store: Reads, query: RunQuery, at_most: int) -> Matched:
@@ -91,6 +95,8 @@ def operation_view(run: Run) -> Record:
             done=reached.done,
             skipped=reached.skipped,
             error=None if run.error is None else str(run.error),
+            of=None if asked is None else asked.of,
+            undo_until=iso(run.created_at + SECONDS) if asked is not None and asked.action in UNDOABLE else None,
         )
     )
 

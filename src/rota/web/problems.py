@@ -8,6 +8,7 @@ from msgspec import Struct
 from rota.errors import (
     InvalidArguments,
     InvalidOptions,
+    NotUndoable,
     QueueFull,
     Refused,
     RotaError,
@@ -122,7 +123,7 @@ def problem_of(error: RotaError) -> Problem:
             return Problem(412, str(error))
         case StaleClaim():
             return Problem(409, str(error), extra={"n": error.n})
-        case ScheduleTaken():
+        case ScheduleTaken() | NotUndoable():
             return Problem(409, str(error))
         case InvalidArguments():
             return Problem(422, str(error), errors=[Flaw("/args", str(error))])

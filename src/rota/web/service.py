@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -33,6 +34,8 @@ from rota.web.tokens import Tokens
 
 log = logging.getLogger("rota.web")
 
+AUDIT_ID = "Rota-Audit"
+"""The header of an answer that has the id of the audit entry about it: what `POST /audit/{id}/undo` takes."""
 NOBODY = Principal("", frozenset())
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -126,7 +129,8 @@ async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pu
         return await _answer(app, route, request, principal, pulling)
     with acting(author):
         try:
-            return await _answer(app, route, request, principal, pulling)
+            answer = await _answer(app, route, request, principal, pulling)
+            return answer if author.last is None else replace(answer, headers={**answer.headers, AUDIT_ID: author.last})
         except Exception as error:
             await request.app.state.refusals.keep(app.client(), route, request, author, error)
             raise

@@ -21,6 +21,7 @@ from rota.cli.runs import acting
 from rota.cli.runs import commands as runs
 from rota.cli.runs.filters import EVERY
 from rota.cli.runs.submit import submit
+from rota.cli.runs.undo import show_undone, undo
 from rota.cli.runs.why import why_not
 from rota.cli.schedules import commands as schedules
 from rota.cli.schedules import control
@@ -29,8 +30,9 @@ from rota.cli.tasks import commands as tasks
 from rota.cli.worker import workers
 from rota.cli.worker.dev import dev
 from rota.cli.worker.worker import worker
+from rota.client.operations import Operated
 from rota.client.service import API, Service, path_part
-from rota.errors import InvalidOptions
+from rota.errors import InvalidOptions, ServiceError
 
 Given = Mapping[str, Any]
 Remote = Callable[[Service, Given, Show], int | None]
@@ -114,6 +116,19 @@ def _operate(service: Service, action: str, given: Given, show: Show) -> None:
     show.document(done, lambda: _lines(done))
 
 
+def _undo(service: Service, given: Given, show: Show) -> None:
+    """Undo an operation; else what an audit entry tells of."""
+    id, note = path_part(given["id"]), {} if given.get("note") is None else {"note": given["note"]}
+    try:
+        done = service.send("POST", f"{API}/operations/{id}/undo", note).json()
+        show.document(done, lambda: _lines(done))
+    except ServiceError as error:
+        if error.status != 404:
+            raise
+        undone = service.send("POST", f"{API}/audit/{id}/undo", note).json()
+        show_undone(show, Operated(undone["done"], undone["skipped"]))
+
+
 def _why(service: Service, given: Given, show: Show) -> None:
     query = {"subject": given["subject"], "key": given.get("key")}
     answer = service.send("GET", f"{API}/why", query=query).json()
@@ -194,6 +209,7 @@ COMMANDS: dict[Callable[..., Any], Remote] = {
     acting.pause: _act("pause"),
     acting.resume: _act("resume"),
     acting.delete: _act("delete"),
+    undo: _undo,
     submit: _submit,
     why_not: _why,
     tasks.ls: _list("tasks", "task", "executor", "queued", "running", "paused", "description"),

@@ -19,10 +19,12 @@ from rota.client.edits import Changes, edit_run
 from rota.client.fleet import is_alive
 from rota.client.handle import RunHandle
 from rota.client.operations import OPERATION, Action, Operated, Operation, checked, due_at, filter_of, perform
+from rota.client.undo import UNDOABLE
 from rota.domain.run import DEFAULT_QUEUE
 from rota.errors import InvalidOptions, RotaError
 from rota.store import Command, Freeze, RunQuery, WorkerSeen
 from rota.store.paging import count_runs
+from rota.task import new_id
 from rota.views.runs import find_runs
 
 Ids = Annotated[str, Parameter(help="Ids of runs, or their first or last 6 or more characters; else give a filter.")]
@@ -170,7 +172,11 @@ async def _operate(
         due = None if changes is None else await due_at(client, changes)
         operation = Operation(action=action, filter=filter_of(query), due_at=due, note=note, by=who())
         if not await _attended(client):
-            return await perform(client, operation)
+            id = new_id()
+            operated = await perform(client, operation, id)
+            if operated.done and action in UNDOABLE:
+                show.note(f"rota undo {id} takes it back")
+            return operated
         handle = await submit_operation(client, operation)
         show.note(f"operation {handle.id} acts on {words}; it goes on if you leave")
         return await handle.result()

@@ -22,6 +22,7 @@ COLUMNS = [
     Column("changed", right=True),
     Column("result", rank=1),
     Column("note", elastic=True, sparse=True),
+    Column("id", whole=True, rank=3),
 ]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from rota.client.undo import entry_of, undo_entry
 from rota.store import AuditEntry
 from rota.views.audit import AuditFilter, AuditView, audit_views
 from rota.views.shapes import listing, shape_of
@@ -13,7 +14,7 @@ from rota.views.values import iso
 from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, LinesText, Route, Text, get
+from rota.web.routes import API, Answer, Call, LinesText, NoQuery, NoteBody, Route, Text, get, post
 
 
 class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +65,24 @@ async def export(call: Call[AuditQuery, None]) -> Answer:
     return Answer(lines, headers={"Content-Type": "application/x-ndjson"})
 
 
+class UndoneView(Struct, frozen=True):
+    """What an undo has done: `done` are as before; `skipped` have changed meanwhile."""
+
+    done: int
+    skipped: int
+
+
+async def undo(call: Call[NoQuery, NoteBody]) -> Answer:
+    """Take back a single act. A credential of some tasks takes back only what it did itself."""
+    entry = await entry_of(call.client, call.path["id"])
+    if entry is None or (call.principal.tasks and entry.by != call.principal.name):
+        raise Problem(404, "no such audit entry, or none that this credential may see")
+    if entry.action.startswith("schedules.") and not call.principal.may(Right.SCHEDULE):
+        raise Problem(403, f"{call.principal.name} needs the right {Right.SCHEDULE}", extra={"right": Right.SCHEDULE})
+    done = await undo_entry(call.client, entry, call.body.note, call.principal.name)
+    return Answer(UndoneView(done, entry.count - done))
+
+
 ROUTES: list[Route[Any, Any]] = [
     get(
         f"{API}/audit",
@@ -72,6 +91,15 @@ ROUTES: list[Route[Any, Any]] = [
         audit,
         listing(shape_of(AuditView)),
         AuditListed,
+    ),
+    post(
+        f"{API}/audit/{{id}}/undo",
+        "Undo a single act: a pause, a resume, a reschedule, or a cancel of a waiting run",
+        Right.OPERATE,
+        undo,
+        NoteBody,
+        {200: UndoneView},
+        (409,),
     ),
     get(f"{API}/audit/export", "The same, all of it, an object per line", Right.OPERATE, export, LinesText, AuditQuery),
 ]

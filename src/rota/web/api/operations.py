@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from rota.app.runs import submit_operation
 from rota.client.edits import Changes
-from rota.client.operations import OPERATION, Action, Operation, checked, due_at, filter_of
+from rota.client.operations import OPERATION, Action, Operation, check_undoable, checked, due_at, filter_of
 from rota.domain.run import Run, State
 from rota.store import Command, RunQuery
 from rota.store.paging import COUNT_LIMIT
@@ -128,6 +128,16 @@ async def stop(call: Call[NoQuery, NoteBody]) -> Answer:
     return Answer(Changed(bool(reply.items[0]), str(now.state)), 202 if now.state is State.RUNNING else 200)
 
 
+async def undo(call: Call[NoQuery, NoteBody]) -> Answer:
+    """A second undo of the same operation is the same run."""
+    run = await _found(call)
+    await check_undoable(call.client, run.id)
+    asked = Operation(action="undo", filter={}, of=run.id, note=call.body.note, by=call.principal.name)
+    made = await submit_operation(call.client, asked)
+    view = operation_view(await call.client.run(made.id))
+    return Answer(view, 202, {"Location": f"{call.prefix}{API}/operations/{made.id}"})
+
+
 PATH = f"{API}/operations"
 ROUTES: list[Route[Any, Any]] = [
     post(
@@ -148,6 +158,15 @@ ROUTES: list[Route[Any, Any]] = [
         stop,
         NoteBody,
         {200: Changed, 202: Changed},
+        (409,),
+    ),
+    post(
+        f"{PATH}/{{id}}/undo",
+        "Undo a pause, a resume, a reschedule, or a cancel of waiting runs",
+        Right.OPERATE,
+        undo,
+        NoteBody,
+        {202: OPERATION_SHAPE},
         (409,),
     ),
 ]

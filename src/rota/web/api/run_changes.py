@@ -78,7 +78,8 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
     if call.body.args is not None:
         _check_arguments(call, run, call.body.args)
     edit = changes.edit(run, await call.client.now(), await share_after(call.client, run, changes))
-    (answer,) = (await call.client.edit([edit], call.body.note, call.principal.name)).items
+    before = changes.moved_from(run)
+    (answer,) = (await call.client.edit([edit], call.body.note, call.principal.name, before)).items
     now = await call.client.run(run.id)
     if answer is Edited.STALE:
         raise _not_queued(now)
