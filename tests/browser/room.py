@@ -1,0 +1,122 @@
+"""A control room in a real browser: a service on a free port of this machine, a page, and what the page did wrong."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+from rota import Rota
+from rota.web.server import Credentials, Place, by_token, serve
+from rota.web.tokens import Tokens, new_token
+
+PATIENCE = 15_000
+"""Milliseconds for which a test waits until the page shows something."""
+SIZE = (1280, 800)
+
+
+class Watched:
+    """Collects what no page may do: errors on the console, breaches of the CSP, requests to other hosts."""
+
+    def __init__(self, url: str) -> None:
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self._origin = re.match(r"\w+://[^/]+", url)
+        self._expected: list[str] = []
+
+    def expect(self, pattern: str) -> None:
+        """Let complaints that match pass: a test that stops the service makes the browser complain."""
+        self._expected.append(pattern)
+
+    def attach(self, context: BrowserContext) -> None:
+        context.on("console", self._on_console)
+        context.on("weberror", lambda error: self.complaints.append(f"error: {error.error}"))
+        context.on("request", self._on_request)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text} ({message.location.get('url')})")
+
+    def _on_request(self, request: Request) -> None:
+        self.requests.append(f"{request.method} {request.url}")
+        origin = "" if self._origin is None else self._origin[0]
+        if not request.url.startswith((f"{origin}/", "data:", "blob:", "about:")):
+            self.complaints.append(f"request to another host: {request.url}")
+
+    def check(self) -> None:
+        bad = [said for said in self.complaints if not any(re.search(each, said) for each in self._expected)]
+        assert not bad, "the page complains:\n" + "\n".join(bad)
+
+
+class Room:
+    """One app, its service and one page."""
+
+    def __init__(self, app: Rota, url: str, token: str, page: Page, watched: Watched) -> None:
+        self.app = app
+        self.url = url
+        self.token = token
+        self.page = page
+        self.watched = watched
+
+    async def open(self, path: str = "/") -> Page:
+        """Open a page of the control room as somebody who has logged in."""
+        await self.page.goto(self.url + path, wait_until="domcontentloaded")
+        return self.page
+
+    async def text(self) -> str:
+        return await self.page.inner_text("body")
+
+
+@asynccontextmanager
+async def service(app: Rota, works: bool = True, port: int = 0) -> AsyncGenerator[tuple[str, str]]:
+    """Serve `app` as `rota serve` does, in this process, until the block ends; yield its address and a token."""
+    token = new_token()
+    tokens = Tokens(token)
+    stop = asyncio.Event()
+    listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def run() -> None:
+        place = Place(port=port)
+        async for bound in serve(app, place, Credentials(by_token(tokens), token, tokens), (), works, stop):
+            listening.set_result(bound)
+
+    served = asyncio.create_task(run())
+    served.add_done_callback(lambda _: listening.cancel())  # if it ends before it listens
+    try:
+        yield f"http://127.0.0.1:{await listening}", token
+    finally:
+        stop.set()
+        await served
+
+
+@asynccontextmanager
+async def page_of(browser: Browser, url: str, **options: Any) -> AsyncGenerator[tuple[Page, Watched]]:
+    """A page in a context of its own; at the end the page must have done nothing wrong."""
+    width, height = options.pop("size", SIZE)
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        timezone_id="Europe/Berlin",
+        locale="en-GB",
+        reduced_motion="reduce",
+        **options,
+    )
+    watched = Watched(url)
+    try:
+        context.set_default_timeout(PATIENCE)
+        watched.attach(context)
+        yield await context.new_page(), watched
+        watched.check()
+    finally:
+        await context.close()
+
+
+async def log_in(page: Page, url: str, token: str) -> None:
+    """Give the context of a page a session, as the page itself does with the token in its address."""
+    answer = await page.request.post(
+        f"{url}/api/v1/session",
+        data={"token": token},
+        headers={"Origin": re.sub(r"^(\w+://[^/]+).*", r"\1", url)},
+    )
+    assert answer.status == 204, await answer.text()
