@@ -159,7 +159,7 @@ async def test_wrong_uses_say_what_to_do() -> None:
     async def warm() -> None: ...
 
     with pytest.raises(ValueError, match="two schedules"):
-        AtStart() | DailyAt(3)
+        AtStart().__or__(DailyAt(3))
     with pytest.raises(ValueError, match='each="version"'):
         AtStart(each="deploy")  # type: ignore[arg-type]
     with pytest.raises(InvalidOptions, match="declare it in code"):
