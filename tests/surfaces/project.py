@@ -122,12 +122,12 @@ class Project:
         return gate
 
     @contextmanager
-    def start(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    def start(self, *arguments: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
         """A command that goes on; killed at the end of the block if it still does."""
         process = subprocess.Popen(
             [sys.executable, "-m", "rota", *arguments],
             cwd=self.folder,
-            env=self.environment,
+            env=self.environment | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -42,6 +42,8 @@ STOP_CLAIMING = 5.0
 """Seconds that a stop waits for a claim under way. Runs that arrive later start again when their leases lapse."""
 DECLARE_AGAIN = 30.0
 """Seconds after which the schedules of an app are declared again, if the store refused them."""
+STUCK = 90.0
+"""Seconds after which a worker that has not tried to claim is stuck. A store that does not answer takes less."""
 CALM = 60.0
 """Seconds without a failure after which the next pause of a loop is the first one again."""
 
@@ -232,6 +234,16 @@ class Supervisor:
         patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
         lately = self._world.monotonic() - claimed < patience
         return lately and self.alive and self.loop.is_running() and self._heart.silent_for < self._tuning.silence
+
+    @property
+    def live(self) -> bool:
+        """True while the engine tries to claim, or stops. A store that does not answer does not change it: an engine
+        that waits for the store goes on when the store is back, and another start would not help."""
+        if self._stopped is not None:
+            return not self.ended
+        lately = self._world.monotonic() - self._worker.turned_at < STUCK
+        waits = self._settler.backlog > BACKLOG * self._tuning.concurrency  # the worker waits for the settler
+        return self.alive and (lately or waits)
 
     def abandon(self) -> None:
         """The event loop is gone: end the threads that do not need it. Safe from any thread."""

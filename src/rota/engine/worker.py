@@ -50,6 +50,8 @@ class Worker:
         self.name = seats.worker
         self.claimed_at: float | None = None
         """When the store last answered a claim, by the monotonic clock."""
+        self.turned_at = world.monotonic()
+        """When the worker last began to claim, whether or not the store answered."""
         self._seats = seats
         self._calls = calls
         self._settler = settler
@@ -74,6 +76,7 @@ class Worker:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while not self._stopping:
             self._wake.clear()
+            self.turned_at = self._now()
             try:
                 wait = await self._claim()
             except StoreError as error:

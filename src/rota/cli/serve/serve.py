@@ -6,6 +6,7 @@ import os
 import socket as sockets
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,6 +22,7 @@ from rota.cli.render.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_lev
 from rota.cli.render.show import Show
 from rota.cli.worker.children import Children, hold_tether
 from rota.cli.worker.event_loop import LoopKind, check_loop, run_on, stop_signals
+from rota.cli.worker.signs import signs_of_life
 from rota.errors import InvalidOptions, MissingExtra
 
 if TYPE_CHECKING:
@@ -108,13 +110,16 @@ def serve(
             if tethered:
                 hold_tether(stop)
             works = role != "web"
-            async for bound in server.serve(app, place, letting_in, allowed_host, works, stop.asked, tethered):
-                if works and core_of(app).lifecycle.running is not None:
-                    stop.hurry = core_of(app).engine.hurry
-                if tethered:
-                    log.info("process with pid %d listens", os.getpid())
-                else:
-                    _say(show, app, Place(host, bound, socket).url, letting_in.shown)
+            async with AsyncExitStack() as opened:
+                async for bound in server.serve(app, place, letting_in, allowed_host, works, stop.asked, tethered):
+                    if works and core_of(app).lifecycle.running is not None:
+                        stop.hurry = core_of(app).engine.hurry
+                    if tethered:
+                        log.info("process with pid %d listens", os.getpid())
+                    else:
+                        _say(show, app, Place(host, bound, socket).url, letting_in.shown)
+                    signs = signs_of_life(lambda: core_of(app).lifecycle.running, stop.asked, sends=not tethered)
+                    await opened.enter_async_context(signs)
         return OK
 
     return run_on(loop, run())
@@ -149,7 +154,8 @@ async def _serve_in_many(
         command += [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
         with stop_signals() as stop:
             _say(show, app, replace(place, port=port).url, token)
-            return OK if await Children(command, count, False, stop).work() else FAILED
+            async with signs_of_life(lambda: None, stop.asked):
+                return OK if await Children(command, count, False, stop).work() else FAILED
 
 
 def _say(show: Show, app: Rota, url: str, token: str | None) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -30,6 +32,7 @@ from rota.cli.render.text import plural
 from rota.cli.worker.children import Children, hold_tether, worker_command
 from rota.cli.worker.event_loop import LoopKind, Stop, check_loop, first_of, run_on, stop_signals
 from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
+from rota.cli.worker.signs import check_file, signs_of_life
 from rota.client.drain import drained
 from rota.domain.tuning import Tuning
 from rota.engine.wear import Wear
@@ -70,6 +73,9 @@ def worker(
     burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
     max_runs: MaxRuns = None,
     max_memory: MaxMemory = None,
+    health_file: Annotated[
+        Path | None, Parameter(help="Write signs of life here every 5 s, for `rota health file:PATH`.")
+    ] = None,
     loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
     log_level: LogLevel = None,
     log_format: LogFormat = None,
@@ -88,6 +94,7 @@ def worker(
     spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
     app = checked_app(target, tasks, concurrency=concurrency, **spans, queues=tuple(split(queues)) or None)
     check_loop(loop)
+    check_file(health_file, processes)
     core_of(app).wear = _wear(max_runs, max_memory)
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
@@ -95,7 +102,7 @@ def worker(
     banner = show if has_banner(*logs) else None
     if processes == 1:
         core_of(app).renewer = renewer_for(app, renewer)
-        return run_on(loop, work(app, banner, logs, split(tasks), burst, tethered))
+        return run_on(loop, work(app, banner, logs, split(tasks), burst, tethered, health_file))
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
     if app.backend.url.startswith("memory:"):
@@ -136,6 +143,7 @@ async def work(
     only: Collection[str] = (),
     burst: bool = False,
     tethered: bool = False,
+    health_file: Path | None = None,
 ) -> int:
     """Work until the first signal, or until the worker is worn out; the second signal stops the running handlers at
     once. Returns the exit code.
@@ -146,12 +154,14 @@ async def work(
         if tethered:
             hold_tether(stop)
         own, begun = core_of(app).renewer is None and can_renew(app), asyncio.Event()
-        async with renewing(logs if own else None, begun) as address:
+        async with AsyncExitStack() as opened:
+            address = await opened.enter_async_context(renewing(logs if own else None, begun))
             core_of(app).renewer = core_of(app).renewer or renewer_for(app, address)
             names = await _start(app, only)
             begun.set()
             engine = core_of(app).engine
             stop.hurry = engine.hurry
+            await opened.enter_async_context(signs_of_life(lambda: engine, stop.asked, health_file, not tethered))
             try:
                 seats = plural(core_of(app).tuning.concurrency, "seat")
                 ends = "ends when all is done" if burst else "Ctrl-C stops"
@@ -183,7 +193,7 @@ async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Sh
     with stop_signals() as stop:
         if show is not None:
             show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
-        async with renewing(logs) as address:
+        async with renewing(logs) as address, signs_of_life(lambda: None, stop.asked):
             command = [*command, "--renewer", address] if address else command
             return 0 if await Children(command, count, burst, stop).work() else 1
 
