@@ -16,14 +16,17 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from rota.client.fleet import is_alive
+from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreError
-from rota.store import ENDINGS, Depth, Reads, Tally, WorkerSeen, bucket, bucket_seconds
+from rota.store import ENDINGS, Depth, Reads, RunQuery, Tally, WorkerSeen, bucket, bucket_seconds
 
 MOST_SERIES = 500
 """The most tasks or schedules that a metric names."""
 OTHER = "_other"
+FIRST_DUE = 100
+"""So many queued runs, the first due first, are looked at for the oldest one of each task."""
 BOUNDS = tuple(bucket(4.0**power) for power in range(-4, 8))
 """The buckets that metrics show: every fourth of the store's, from 4 ms to 4.5 hours. Their bounds are exact."""
 
@@ -37,6 +40,7 @@ class Seen(Struct, frozen=True):
     specs: Sequence[TaskSpec]
     schedules: Sequence[Schedule]
     workers: Sequence[WorkerSeen]
+    first_due: Sequence[Run] = ()
 
 
 async def read(store: Reads) -> Seen:
@@ -48,6 +52,7 @@ async def read(store: Reads) -> Seen:
         specs=(await store.rows(TaskSpec)).items,
         schedules=(await store.rows(Schedule)).items,
         workers=[worker for worker in (await store.rows(WorkerSeen)).items if is_alive(worker, stats.now)],
+        first_due=(await store.runs(RunQuery(state=[State.QUEUED], order="due", limit=FIRST_DUE))).runs,
     )
 
 
@@ -150,6 +155,26 @@ def _waiting(seen: Seen) -> Iterator[Metric]:
             family.add_metric([task], count)
         yield family
     yield _gauge("rota_tasks_paused", "Tasks that a person has paused.", sum(spec.paused for spec in seen.specs))
+    yield from _unserved(seen, known)
+
+
+def _unserved(seen: Seen, known: Callable[[str], str]) -> Iterator[Metric]:
+    """Yield what a depth does not tell: whether runs that could start do not, and whether anybody could start them."""
+    off = {spec.name for spec in seen.specs if spec.starts_nothing}
+    ages = dict.fromkeys((known(depth.task) for depth in seen.depths), 0.0)
+    served = dict.fromkeys(ages, 0)
+    for run in seen.first_due:
+        if not run.needs and run.task not in off:
+            ages[known(run.task)] = max(ages.get(known(run.task), 0.0), seen.now - run.due_at)
+    for name in {task for worker in seen.workers for task in worker.tasks}:
+        if known(name) in served:
+            served[known(name)] += sum(name in worker.tasks for worker in seen.workers)
+    oldest = GaugeMetricFamily("rota_oldest_due_seconds", "For how long a run could have started.", labels=["task"])
+    workers = GaugeMetricFamily("rota_task_workers", "Workers that are alive and know the task.", labels=["task"])
+    for task in sorted(ages):
+        oldest.add_metric([task], ages[task])
+        workers.add_metric([task], served.get(task, 0))
+    yield from (oldest, workers)
 
 
 def _schedules(seen: Seen) -> Iterator[Metric]:
