@@ -26,7 +26,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .PHONY: help
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: $(VENV)/.ready-run ## start the demo
@@ -77,13 +77,17 @@ soak: $(VENV)/.ready-dev ## run the long tests that `make test` leaves out (SEED
 chaos: $(VENV)/.ready-dev ## kill, freeze and cut for a while, then check every promise (STORE= SECONDS= SEED=)
 	@$(BIN)/python -m tests.chaos --store $(STORE) --seconds $(or $(SECONDS),150) --seed $(SEED) $(ARGS)
 
+.PHONY: check-deploy
+check-deploy: $(VENV)/.ready-deploy ## check deploy/: rules, board, image, compose, units, manifests
+	@$(BIN)/python -m tools.check_deploy
+
 .PHONY: dist
 dist: $(VENV)/.ready-dist ## build wheel and sdist into dist/, and try the wheel on every Python found here
 	@$(BIN)/python -m tools.dist $(ARGS)
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	@rm -rf $(VENV) $(VENV)-django61 build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-django61 .cache build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps, so that `make run` fetches only what running needs. dev.txt holds all of run.txt.
@@ -103,6 +107,12 @@ $(VENV)/.ready-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 $(VENV)/.ready-dist: requirements/dist.txt $(VENV)/.ready-dev
 	@echo "Installing what checks a release into $(VENV) ..."
 	@$(BIN)/python -m pip install -qq --no-deps -r requirements/dist.txt
+	@$(BIN)/python -m pip check > $(VENV)/pip-check.log || { cat $(VENV)/pip-check.log; exit 1; }
+	@touch $@
+
+$(VENV)/.ready-deploy: requirements/deploy.txt $(VENV)/.ready-dev
+	@echo "Installing what checks deploy/ into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --no-deps -r requirements/deploy.txt
 	@$(BIN)/python -m pip check > $(VENV)/pip-check.log || { cat $(VENV)/pip-check.log; exit 1; }
 	@touch $@
 
