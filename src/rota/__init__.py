@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rota.client.workers import Workers
     from rota.domain.activity import Activity, Breaker
     from rota.domain.decision import Decision, Reason
+    from rota.domain.depends import CallArgument, Depends
     from rota.domain.ended import Ended
     from rota.domain.event import Event
     from rota.domain.failure import Failure
@@ -89,19 +90,19 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count",
-    "Cron", "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event",
-    "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow",
-    "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
-    "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated",
-    "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "PullNote", "PullOutcome",
-    "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results", "Retention", "Retry", "RetryAfter",
-    "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery",
-    "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew",
-    "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State", "Status", "StatusReport", "Step",
-    "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions",
-    "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey",
-    "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "CallArgument", "Chain", "ChainHandle", "Client",
+    "Context", "Count", "Cron", "DailyAt", "Decision", "Depends", "Depth", "Discard", "DrainTimeout", "DuplicateTask",
+    "Each", "Ended", "Event", "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned",
+    "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments",
+    "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning",
+    "NotSimulated", "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "PullNote",
+    "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results", "Retention", "Retry",
+    "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound",
+    "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew",
+    "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State", "Status", "StatusReport", "Step", "StepStatus",
+    "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec",
+    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
+    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -122,6 +123,7 @@ _MODULES = {
     "rota.client.tick_outcomes": "TickOutcome",
     "rota.domain.activity": "Activity Breaker",
     "rota.domain.decision": "Decision Reason",
+    "rota.domain.depends": "CallArgument Depends",
     "rota.domain.event": "Event",
     "rota.domain.ended": "Ended",
     "rota.domain.failure": "Failure",

@@ -20,7 +20,7 @@ State Status Step Task TaskOptions TickOutcome Submission Trigger Using Why Back
 UserParts DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout
 QueueFull Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew
 StoreCorrupt StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost
-IdConflict Failure Retention ScheduleChanged Each FailedChild FailedChildren Fanned Results
+CallArgument Depends IdConflict Failure Retention ScheduleChanged Each FailedChild FailedChildren Fanned Results
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 
@@ -61,9 +61,9 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 
 ATTRIBUTES = {
     "Rota": """
-        backend before_submit bound_to clear client current depths events flow flows freeze handle health lease
-        lease_sync on pause plan plan_sync portal published resume run running runs schedules settings start
-        start_sync status stop stop_sync submit submit_many task tasks thaw touch undo why workers
+        backend before_submit bound_to clear client current dependency_overrides depths events flow flows freeze
+        handle health lease lease_sync on pause plan plan_sync portal published resume run running runs schedules
+        settings start start_sync status stop stop_sync submit submit_many task tasks thaw touch undo why workers
     """,
     "Task": "aliases bind description each enabled fn handle map name submit submit_sync touch using",
     "Using": "bind each map submit submit_sync",

@@ -132,6 +132,25 @@ asyncio.run(scenario())
 """
 
 
+DEPENDENCIES_PLAYED = """
+import asyncio
+from rota import RunFailed
+
+
+async def scenario():
+    await test_ship()
+    async with app:
+        assert await (await bill.submit(7)).result(timeout=10) == "session on shop"
+        try:
+            await (await bill.submit(-7)).result(timeout=10)
+        except RunFailed:
+            pass
+
+
+asyncio.run(scenario())
+"""
+
+
 SUBMITTING_PLAYED = """
 import asyncio
 
@@ -172,6 +191,7 @@ asyncio.run(scenario())
         ("idempotency", IDEMPOTENCY_PLAYED, ["True 2 True", "[7, 8]"]),
         ("submitting", SUBMITTING_PLAYED, ["True False"]),
         ("operations", OPERATIONS_PLAYED, ["a.png", "42"]),
+        ("dependencies", DEPENDENCIES_PLAYED, ["fake session, customer of 7 in attempt 1", "commit", "rollback"]),
         ("coming-from", COMING_FROM_PLAYED, ["a.png at 400", "['odds', 'thumbnails']"]),
     ],
 )

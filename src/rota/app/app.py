@@ -108,6 +108,9 @@ class Rota(Finding, Planning, AsyncOnly):
         )
         self._core = core = Core(settings, store, resources, fail_on, middleware)
         self._submitter, self._formats = core.submitter, core.registry.formats
+        self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
+        """For tests: what is called in place of a dependency, `app.dependency_overrides[get_db] = get_test_db`."""
+        core.overrides.append(lambda: self.dependency_overrides)
         self._unknown_names = UnknownNames()
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
         self.settings = settings

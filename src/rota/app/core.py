@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from collections import ChainMap
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +22,7 @@ from rota.domain.results import FailOn
 from rota.domain.starts import waits_for_start
 from rota.domain.tuning import Tuning
 from rota.engine.hooks import Hooks
+from rota.engine.injection import Overrides
 from rota.engine.middleware import Middleware
 from rota.engine.slate import RenewerAt
 from rota.engine.steps import FlowCode
@@ -70,6 +72,8 @@ class Core:
         self.calls = True
         """False: an engine of this app fires schedules and rescues runs, but calls no task of the app."""
         self.hooks = Hooks()
+        self.overrides: list[Callable[[], Overrides]] = []
+        """Where dependencies find what replaces them: the app's own list, and those of the web apps around it."""
         self.resources = resources
         self.portal = Portal()
         self.submitter = Submitter(lambda: self.client, lambda: self.portal)
@@ -207,4 +211,9 @@ class Core:
             self.renewer if backend is None else None,
             self.wear(),
             (tuning or self.tuning).grace,
+            self._overridden,
         )
+
+    def _overridden(self) -> Overrides:
+        found = [known for known in (known() for known in self.overrides) if known]
+        return {} if not found else found[0] if len(found) == 1 else dict(ChainMap(*map(dict, found)))

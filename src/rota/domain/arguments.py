@@ -16,6 +16,7 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
+    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -40,12 +41,13 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class Signature:
-    """The arguments and the result of one function. The first `skip` parameters are not given by the caller."""
+    """The arguments and the result of one function. The first `skip` parameters, and those that are `hidden`, are not
+    given by the caller."""
 
-    def __init__(self, fn: Callable[..., Any], skip: int = 0) -> None:
+    def __init__(self, fn: Callable[..., Any], skip: int = 0, hidden: Collection[str] = ()) -> None:
         self.name = getattr(fn, "__name__", str(fn))
         hints = type_hints(fn)
-        parameters = list(inspect.signature(fn).parameters.values())[skip:]
+        parameters = [p for p in list(inspect.signature(fn).parameters.values())[skip:] if p.name not in hidden]
         self.parameters = inspect.Signature(parameters)
         self._positional = [p.name for p in parameters if p.kind in _POSITIONAL]
         self._star = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from rota.domain.arguments import Signature
+from rota.domain.depends import Dependencies
 from rota.domain.policy import Retry
 from rota.domain.results import FailOn
 from rota.engine.middleware import Middleware
@@ -22,5 +23,7 @@ class Handler(Struct, frozen=True, kw_only=True):
     retry: Retry = Retry()
     middleware: tuple[Middleware, ...] = ()
     """What is called around the function, the first outermost."""
+    dependencies: Dependencies | None = None
+    """What the function needs beside its arguments."""
     fail_on: FailOn | None = None
     """Judges the result, unless the flow of the run does."""

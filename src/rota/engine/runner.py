@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.executors.time_limit import first_within
 from rota.engine.fans import FanStopped
 from rota.engine.handler import Handler
+from rota.engine.injection import Injection, Overrides, Shared
 from rota.engine.middleware import around
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from, with_wait
 from rota.engine.seats import Seat, Stop
@@ -55,15 +57,25 @@ Arguments = tuple[list[Any], dict[str, Any]]
 
 
 class Runner:
-    def __init__(self, handlers: Mapping[str, Handler], world: World = REAL, steps: Steps | None = None) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        world: World = REAL,
+        steps: Steps | None = None,
+        overrides: Callable[[], Overrides] = dict,
+    ) -> None:
+        """`overrides` says which dependencies are replaced by others now."""
         self.handlers = handlers
         self.stopwatch = world.stopwatch
         self._steps = steps
         self._now = world.monotonic
         self._threads = ThreadExecutor()
         self._processes = ProcessExecutor()
+        self._shared = Shared(self._threads.call if world.threads else None)
+        self._injection = Injection(self._shared, overrides)
 
     async def close(self) -> None:
+        await self._shared.close()
         self._threads.close()
         await self._processes.close()
 
@@ -130,12 +142,21 @@ class Runner:
 
     async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
         args, kwargs = arguments
-        timeout = seat.run.policy.timeout
+        timeout, needs = seat.run.policy.timeout, handler.dependencies
         if handler.executor == "thread":
-            return await _watched(self._threads.call(lambda: handler.fn(*args, **kwargs)), seat, timeout)
+            work = partial(handler.fn, *args, **kwargs)
+            if needs is not None:
+                loop = asyncio.get_running_loop()
+                call = self._injection.call_plain
+                work = partial(call, handler.fn, needs, handler.signature, seat.context, arguments, loop)
+            return await _watched(self._threads.call(work), seat, timeout)
+        if needs is None:
+            called = handler.fn(*args, **kwargs)
+        else:
+            called = self._injection.called(handler.fn, needs, handler.signature, seat.context, arguments)
         if timeout is None:
-            return await handler.fn(*args, **kwargs)
-        ended = await _watched(asyncio.ensure_future(_caught(handler.fn(*args, **kwargs))), seat, timeout)
+            return await called
+        ended = await _watched(asyncio.ensure_future(_caught(called)), seat, timeout)
         if isinstance(ended, _Raised):
             raise ended.error
         return ended

@@ -17,6 +17,7 @@ from rota.engine.events import Announcer
 from rota.engine.handler import Handler
 from rota.engine.heart import Heart, LoopHeart
 from rota.engine.hooks import Hooks
+from rota.engine.injection import Overrides
 from rota.engine.janitor import Janitor
 from rota.engine.logs import worker_here
 from rota.engine.offers import Offers
@@ -81,8 +82,10 @@ class Supervisor:
         renewer: RenewerAt | None = None,
         wear: Wear | None = None,
         drain_seconds: float = 30.0,
+        overrides: Callable[[], Overrides] = dict,
     ) -> None:
-        """`drain_seconds` is how long a stop that was asked for from afar waits for handlers."""
+        """`drain_seconds` is how long a stop that was asked for from afar waits for handlers. `overrides` says which
+        dependencies are replaced by others now."""
         self.name = name
         self.loops: list[Loop] = []
         self._backend = backend
@@ -98,6 +101,7 @@ class Supervisor:
         self._renewer = renewer
         self._wear = wear
         self._drain_seconds = drain_seconds
+        self._overrides = overrides
         self._leaving: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -153,7 +157,7 @@ class Supervisor:
         announcer = Announcer(store, self._hooks)
         self._settler = Settler(store, self._seats, announcer.recorded)
         ticks = Ticks(store, self._hooks, self.undeclared)
-        runner = Runner(self._handlers, self._world, Steps(store, self._flows))
+        runner = Runner(self._handlers, self._world, Steps(store, self._flows), self._overrides)
         self._calls = Calls(runner, self._seats, self._heart, self._settler, announcer, resources, self._flows.written)
         self._worker = Worker(
             store,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rota.client.handle import RunHandle
 from rota.domain.arguments import Signature, type_hints
 from rota.domain.decision import Decision
+from rota.domain.depends import check_executor, dependencies_of, hidden_parameters
 from rota.domain.intake import Options, check_name, check_priority, retention_of, timeout_of
 from rota.domain.keys import KeyTemplate, check_queue
 from rota.domain.once import Once, memory_of
@@ -80,7 +81,10 @@ class Definition:
         self.executor: ExecutorName = options.get("executor") or default
         try:
             self.takes_context = takes_context(fn)
-            self.signature = Signature(fn, skip=1 if self.takes_context else 0)
+            self.signature = Signature(fn, 1 if self.takes_context else 0, hidden_parameters(fn))
+            self.dependencies = dependencies_of(fn, Context, self.signature.names)
+            if self.dependencies is not None:
+                check_executor(self.dependencies, self.executor, on_loop)
             self.once: Once | None = _in_zone(options.get("once"), tz)
             self.spec = self._spec(options)
             self._key = _key_of(options.get("key"), self.signature)
@@ -212,6 +216,7 @@ class Definition:
             takes_context=self.takes_context,
             retry=self.retry,
             middleware=self.middleware,
+            dependencies=self.dependencies,
             fail_on=self.fail_on,
         )
 

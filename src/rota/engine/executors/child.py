@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing import spawn
 from typing import Any
 
@@ -25,6 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rota.domain.arguments import Signature, encode_result
+from rota.domain.depends import Dependencies, dependencies_of, hidden_parameters
 from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Run, storable
 from rota.engine.context import Context, context_here
@@ -46,6 +48,7 @@ from rota.engine.executors.messages import (
     Unbindable,
     frame,
 )
+from rota.engine.injection import Injection, PlainShared
 from rota.engine.logs import configure, run_here
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, stored
 
@@ -56,6 +59,9 @@ PR_SET_PDEATHSIG = 1
 
 serving = False
 """Whether the process executor started this process."""
+
+Found = tuple[Callable[..., Any], Signature, Dependencies | None]
+"""A function, its arguments, and what it needs beside them."""
 
 _decoder = msgspec.msgpack.Decoder(ToChild)
 
@@ -102,7 +108,9 @@ class Server:
         self._seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
         self._current: Seat | None = None
         self._setup = Setup([], {})
-        self._found: dict[tuple[str, str, bool], tuple[Callable[..., Any], Signature]] = {}
+        self._found: dict[tuple[str, str, bool], Found] = {}
+        self._shared = PlainShared()
+        self._injection = Injection(self._shared)
         os.register_at_fork(after_in_child=connection.close)  # a fork must neither send nor keep the socket open
 
     def serve(self) -> None:
@@ -113,13 +121,14 @@ class Server:
                 with suppress(Exception):  # the next run may end without a chance to flush
                     stream.flush()
             self._send(seat, answer)
+        self._shared.close()
 
     def _serve(self, seat: "Seat") -> Answer:
         call = seat.call
         run_here.set(call.run)
         context_here.set(seat.context)
         try:
-            fn, signature = self._find(call)
+            fn, signature, needs = self._find(call)
         except BaseException as error:
             return raised(error)
         try:
@@ -131,15 +140,24 @@ class Server:
         if call.takes_context:
             args.insert(0, seat.context)
         self._send(seat, Began())
-        return seat.answer(lambda: fn(*args, **kwargs), inspect.iscoroutinefunction(fn))
+        on_loop = inspect.iscoroutinefunction(fn)
+        work: Callable[[], Any] = partial(fn, *args, **kwargs)
+        if needs is not None:
+            arguments = (args, kwargs)
+            made = (fn, needs, signature, seat.context, arguments)
+            work = (
+                partial(self._injection.called, *made) if on_loop else partial(self._injection.call_plain, *made, None)
+            )
+        return seat.answer(work, on_loop)
 
-    def _find(self, call: Call) -> tuple[Callable[..., Any], Signature]:
+    def _find(self, call: Call) -> Found:
         key = (call.module, call.name, call.takes_context)
         if key not in self._found:
             if call.module == "__main__":
                 spawn.prepare(self._setup.main)
             fn = resolve(importlib.import_module(call.module), call.name)
-            self._found[key] = fn, Signature(fn, skip=int(call.takes_context))
+            signature = Signature(fn, int(call.takes_context), hidden_parameters(fn))
+            self._found[key] = fn, signature, dependencies_of(fn, Context, signature.names)
         return self._found[key]
 
     def _send(self, seat: "Seat", message: ToParent) -> None:
