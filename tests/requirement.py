@@ -111,10 +111,9 @@ REQUIREMENTS = {
     "2.5": Requirement(
         "A dead loop of the engine is restarted and reported, and a blocked event loop is reported with its stack."
     ),
-    "2.6": Requirement(not_yet="In Django, the engine starts under a web server and not under other commands."),
+    "2.6": Requirement("In Django, the engine starts under a web server and not under other commands."),
     "2.7": Requirement(
-        "The status says when each task comes next.",
-        not_yet="Django has the commands `list_tasks`, `run_task` and `task_schedule`.",
+        "The status says when each task comes next, and Django has `list_tasks`, `run_task` and `task_schedule`."
     ),
     "2.8": Requirement("Nothing runs at the start, and a tick that overlaps a run is skipped with a warning."),
     "2.9": Requirement(
@@ -122,7 +121,7 @@ REQUIREMENTS = {
     ),
     "2.10": Requirement(not_yet="Metrics count runs, durations and skipped ticks by task."),
     "2.11": Requirement("The log has a line for scheduled, started, completed, failed, restarted and skipped."),
-    "2.12": Requirement(not_yet="`run_task` serves an external cron with its exit code."),
+    "2.12": Requirement("`run_task` serves an external cron with its exit code."),
     "2.a": Requirement("A missed run is made up, and an interval does not drift."),
     "2.b": Requirement("A run that hangs ends at its timeout and is seen."),
     "2.c": Requirement("A day with a clock change has its three o'clock."),

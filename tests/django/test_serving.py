@@ -19,6 +19,7 @@ import rota.django
 from rota.django import serving, stopping
 from rota.django.servers import Server
 from tests.django.served.site import ROOT
+from tests.requirement import requirement
 
 COMMANDS = """
 import os, sys, threading
@@ -44,6 +45,7 @@ def fresh() -> Iterator[None]:
         yield
 
 
+@requirement("2.6")
 def test_no_command_and_no_test_starts_anything(tmp_path: Path) -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.django.served.settings", "SERVED_DIR": str(tmp_path)}
     done = subprocess.run(

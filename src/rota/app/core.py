@@ -63,7 +63,7 @@ class Core:
     ) -> None:
         """Without a `backend`, the settings name the store."""
         self.settings = settings
-        self.tuning = settings.tuning
+        self.tuning: Tuning = settings.tuning
         self._store_url = settings.store_url if backend is None else None
         self.renewer: RenewerAt | None = None
         """The process that renews the leases while a call holds the interpreter."""
@@ -125,6 +125,16 @@ class Core:
     def use(self, backend: Backend) -> None:
         """Move the app to another store, before anything of it is opened."""
         self._backend = self.client.backend = backend
+
+    @contextmanager
+    def borrowed(self) -> Generator[None]:
+        """Let a command of the command line have the app: the store and the tuning that it sets end with the block."""
+        before = self._backend, self._store_url, self.tuning
+        try:
+            yield
+        finally:
+            self._backend, self._store_url, self.tuning = before
+            self.client.move_to(self._backend)
 
     @contextmanager
     def bound_to(self, url: str | Backend) -> Generator[None]:

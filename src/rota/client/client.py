@@ -108,6 +108,10 @@ class Client:
 
     @backend.setter
     def backend(self, backend: Backend) -> None:
+        self.move_to(backend)
+
+    def move_to(self, backend: Backend | LateStore) -> None:
+        """Open another store from now on; what is open stays as it is."""
         self._backend = backend
 
     async def _session(self) -> Session:

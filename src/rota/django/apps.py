@@ -14,6 +14,7 @@ class RotaConfig(AppConfig):
 
     def ready(self) -> None:
         from rota.django import discovery, serving
+        from rota.django import system_checks as system_checks  # registers what `manage.py check` asks of rota
         from rota.django import tasks_api as tasks_api  # registers the system check that asks every task backend
 
         discovery.discover()

@@ -152,6 +152,11 @@ class Target:
         return self._absent
 
 
+def forget(app: Rota) -> None:
+    """The next command of this process asks the app for its store again."""
+    _own.pop(app, None)
+
+
 def check_shared(backend: Backend) -> None:
     """Refuse a store that ends with this command."""
     if backend.url.startswith("memory:"):

@@ -1,0 +1,98 @@
+"""The commands of manage.py, and what `manage.py check` says."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from rota import DailyAt
+from rota.app.core import core_of
+from rota.django import app, discovery
+from rota.domain.run import State
+from tests.django.served.site import MANAGE, Site
+from tests.requirement import requirement
+
+
+@pytest.fixture(autouse=True)
+def tasks() -> None:
+    if "reports.nightly" not in app.tasks:
+
+        @app.task(name="reports.nightly", schedule=DailyAt(3, 0))
+        def nightly(day: str = "today", pages: int = 1) -> dict[str, object]:
+            return {"day": day, "pages": pages}
+
+        @app.task(name="reports.broken")
+        def broken() -> None:
+            raise ValueError("no paper")
+
+
+@requirement("2.7")
+def test_list_tasks_names_every_task(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("list_tasks", "--json")
+    listed = {each["task"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["reports.nightly"]["parameters"] == "day: str = 'today', pages: int = 1"
+
+
+@requirement("2.7")
+@requirement("2.12")
+def test_run_task_calls_the_function_here_and_prints_its_result(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("run_task", "reports.nightly", "day=2026-11-17", "pages=2")
+    assert json.loads(capsys.readouterr().out) == {"day": "2026-11-17", "pages": 2}
+    with pytest.raises(CommandError) as failed:
+        call_command("run_task", "reports.broken")
+    assert failed.value.returncode == 1
+    assert "no paper" in capsys.readouterr().err
+    with pytest.raises(CommandError) as failed:
+        call_command("run_task", "reports.nigthly")
+    assert failed.value.returncode == 2
+    assert "did you mean reports.nightly" in capsys.readouterr().err
+
+
+@requirement("2.7")
+def test_task_schedule_shows_the_next_times_without_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("task_schedule", "--days", "2", "--json")
+    shown = json.loads(capsys.readouterr().out)
+    fires = [each["at"] for each in shown["fires"] if each["task"] == "reports.nightly"]
+    assert [at[11:16] for at in fires] == ["03:00", "03:00"]
+
+
+def test_the_whole_command_line_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    before = core_of(app).backend
+    call_command("rota", "tasks", "--json")
+    assert "reports.nightly" in capsys.readouterr().out
+    assert core_of(app).backend is before, "a command leaves the app on its own store"
+
+
+async def test_rota_worker_works_in_processes_and_with_queues(tmp_path: Path) -> None:
+    async with Site(tmp_path, *MANAGE, "rota_worker", "--processes", "2", "--queues", "default") as site:
+        await site.workers(2)
+        run = await site.lingering()
+        assert site.stop(signal.SIGTERM) == 0, site.log
+        assert await site.state(run) is State.QUEUED, site.log
+
+
+def test_a_broken_module_and_a_wrong_alias_are_named_by_check() -> None:
+    discovery.problems["shop.tasks"] = "SyntaxError: invalid syntax"
+    try:
+        with override_settings(ROTA={"DATABASE": "replica"}):
+            found = {message.id: message.msg for message in run_checks(tags=["rota"])}
+    finally:
+        del discovery.problems["shop.tasks"]
+    assert found == {
+        "rota.E001": "ROTA[\"DATABASE\"] is 'replica', and DATABASES has no such alias.",
+        "rota.W001": "shop.tasks cannot be imported: SyntaxError: invalid syntax",
+    }
+
+
+def test_check_asks_the_store_only_under_deploy(unused_tcp_port: int) -> None:
+    with override_settings(ROTA={"URL": f"redis://127.0.0.1:{unused_tcp_port}"}):
+        assert run_checks(tags=["rota"]) == []
+        found = run_checks(tags=["database"], include_deployment_checks=True, databases=[])
+    assert [message.id for message in found if message.id and message.id.startswith("rota")] == ["rota.W003"]
+    with override_settings(ROTA={"URL": "memory://"}):
+        found = run_checks(tags=["database"], include_deployment_checks=True, databases=[])
+    assert [message.id for message in found if message.id and message.id.startswith("rota")] == ["rota.W002"]
