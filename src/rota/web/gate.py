@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rota.web.control_room import Pages
 from rota.web.problems import MEDIA_TYPE, Problem
 from rota.web.quotas import Quota
 from rota.web.rights import Principal
@@ -45,12 +46,19 @@ class Gate:
     """Gives each request an id, judges its Host, its origin and its credential, and adds the headers of security."""
 
     def __init__(
-        self, inner: ASGIApp, auth: Auth, hosts: Collection[str] | None, sessions: Sessions | None = None
+        self,
+        inner: ASGIApp,
+        auth: Auth,
+        hosts: Collection[str] | None,
+        sessions: Sessions | None = None,
+        pages: Pages | None = None,
     ) -> None:
-        """`hosts`: names by which callers without a bearer token may reach the service; None: any name."""
+        """`hosts`: names by which callers without a bearer token may reach the service; None: any name. `pages`: for
+        browsers; None: there are none."""
         self._inner = inner
         self._auth = auth
         self._sessions = sessions
+        self._pages = pages
         self._failures = Quota("too many requests with a cookie that has ended")
         self._requests = Quota("this credential has made its requests of this minute")
         self._hosts = None if hosts is None else frozenset(host.lower() for host in (*LOCAL, *hosts))
@@ -73,19 +81,28 @@ class Gate:
             await send(message)
 
         try:
+            self._check_host(scope, headers)
+            page = None if self._pages is None else self._pages.find(scope, headers, path_of(scope))
+            if page is not None:
+                await page(scope, receive, answer)
+                return
             scope["state"]["principal"] = await self._let_in(scope, headers)
         except Problem as problem:
             await send_problem(problem, scope, answer)
             return
         await self._inner(scope, receive, answer)
 
+    def _check_host(self, scope: Scope, headers: Headers) -> None:
+        if bearer_of(headers) is not None or path_of(scope) in OPEN or self._hosts is None:
+            return
+        if host_of(headers) not in self._hosts:
+            raise Problem(421, "this service does not answer to that name: start it with --allowed-host")
+
     async def _let_in(self, scope: Scope, headers: Headers) -> Principal | None:
         """Return who calls; None for a path that is open to everybody. Raises Problem."""
         bearer = bearer_of(headers)
         if bearer is None and path_of(scope) in OPEN:
             return None
-        if bearer is None and self._hosts is not None and host_of(headers) not in self._hosts:
-            raise Problem(421, "this service does not answer to that name: start it with --allowed-host")
         login = path_of(scope) == LOGIN and scope["method"] == "POST"
         if bearer is None and scope["method"] not in SAFE and (login or cookie_of(headers) is not None):
             check_origin(scope, headers, strict=not login)

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from rota.app.app import Rota
 from rota.errors import InvalidOptions
+from rota.web.control_room import Pages
 from rota.web.gate import Auth, bearer_of, is_loopback
 from rota.web.proxies import Networks, TrustedProxies
 from rota.web.rights import Principal, rights_of
@@ -133,7 +134,8 @@ async def serve(
     At the end, requests under way may end first; streams of events are told to.
     """
     names = [*hosts, *([] if place.local else [place.host])]
-    gate, streams = service(app, letting_in.auth, names, letting_in.tokens)
+    pages = None if letting_in.auth is nobody else Pages()
+    gate, streams = service(app, letting_in.auth, names, letting_in.tokens, pages)
     inner = TrustedProxies(gate, place.proxies, place.user_header)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -20,6 +20,7 @@ from rota.client.audit import acting, current_author
 from rota.errors import RotaError
 from rota.pull.pulling import Pulling
 from rota.web.authors import Refusals, author_of
+from rota.web.control_room import Pages
 from rota.web.gate import Auth, Gate
 from rota.web.inputs import read_body, read_query
 from rota.web.openapi import document
@@ -42,21 +43,25 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def asgi(app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None) -> ASGIApp:
-    """Return the HTTP API of `app`, to be served or mounted under any path.
+    """Return the HTTP API of `app` with the control room, to be served or mounted under any path.
 
     `auth(scope)` says who calls. Without it, the service lets nobody in. `hosts`: see Gate.
     """
-    return service(app, auth, hosts)[0]
+    return service(app, auth, hosts, pages=Pages())[0]
 
 
 def service(
-    app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None, tokens: Tokens | None = None
+    app: Rota,
+    auth: Auth | None = None,
+    hosts: Collection[str] | None = None,
+    tokens: Tokens | None = None,
+    pages: Pages | None = None,
 ) -> tuple[ASGIApp, Streams]:
     """Return the service and its streams, which have to end before a server can stop. With `tokens`, browsers can log
     in."""
     streams = Streams(app)
     sessions = None if tokens is None else Sessions(app, tokens)
-    return Gate(_application(app, streams, sessions), auth or _nobody, hosts, sessions), streams
+    return Gate(_application(app, streams, sessions), auth or _nobody, hosts, sessions, pages), streams
 
 
 def _nobody(scope: object) -> Principal | None:

@@ -71,10 +71,11 @@ def serve(
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:
-    """Serve the HTTP API until a signal.
+    """Serve the HTTP API and the control room until a signal.
 
-    Callers send `Authorization: Bearer TOKEN`. ROTA_TOKEN is the token of an admin, ROTA_TOKENS a file of tokens (see
-    `rota token new`). Without either, a token for this start is printed.
+    Browsers find the control room at the address. Callers of the API send `Authorization: Bearer TOKEN`. ROTA_TOKEN is
+    the token of an admin, ROTA_TOKENS a file of tokens (see `rota token new`). Without either, a token for this start
+    is printed.
     """
     app = target.app()
     try:
@@ -162,3 +163,5 @@ def _say(show: Show, app: Rota, url: str, token: str | None) -> None:
     show.note(f"serving {app.backend.url} at {url}")
     if token is not None:
         show.note(f"token for this start: {token}")
+        if url.startswith("http"):
+            show.note(f"control room: {url}/#token={token}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from rota.client.handle import RunHandle
+from rota.domain.answers import Fact
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options
@@ -19,7 +20,7 @@ from rota.store.paging import with_fans
 from rota.store.queries import Instant
 from rota.views.decisions import why_view
 from rota.views.runs import run_view
-from rota.views.shapes import INSTANT, listing, shape_of
+from rota.views.shapes import INSTANT, Schema, listing, shape_of
 from rota.views.values import iso
 from rota.web.conditions import tag
 from rota.web.masks import shown_run
@@ -275,7 +276,15 @@ def _write(path: str, summary: str, handler: Write, answers: dict[int, Any]) -> 
     return write("POST", f"{API}/runs/{{id}}/{path}", summary, Right.OPERATE, handler, NoteBody, answers, (409,))
 
 
-WHY = {"type": "object", "properties": {"answer": {"type": "string"}, "held": {"type": "boolean"}}}
+WHY: Schema = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("subject", "kind", "answer")},
+        "held": {"type": "boolean"},
+        "facts": {"type": "array", "items": shape_of(Fact)},
+    },
+    "required": ["subject", "kind", "answer", "held", "facts"],
+}
 ROUTES: list[Route[Any, Any]] = [
     write(
         "POST",
