@@ -17,7 +17,9 @@ endif
 
 VENV := .venv
 BIN  := $(VENV)/bin
-CODE := $(wildcard src storekit tests benchmarks examples tools)
+CODE := $(wildcard src storekit tests benchmarks examples tools hatch_build.py)
+UI   := $(shell find ui -name node_modules -prune -o -type f -print)
+PAGES := src/rota/web/pages/index.html
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright: the node of its own wheel and the version pinned with it, and no word about newer ones.
@@ -29,7 +31,7 @@ help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(VENV)/.ready-run ## start the demo
+run: $(VENV)/.ready-run $(PAGES) ## start the demo
 	@$(BIN)/rota demo $(ARGS)
 
 .PHONY: example
@@ -37,7 +39,7 @@ example: $(VENV)/.ready-run ## play an example of examples/ (NAME=race_day)
 	@$(BIN)/python -m examples.$(NAME) $(ARGS)
 
 .PHONY: test
-test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose)
+test: $(VENV)/.ready-dev $(PAGES) ## run the tests on all cores (ARGS="-k cron" to choose)
 	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
 	@$(if $(ARGS),true,$(MAKE) test-django)
 
@@ -51,6 +53,7 @@ lint: $(VENV)/.ready-dev ## check format, style, types, imports, the page of req
 	@echo "ruff check"   && $(BIN)/ruff check --quiet $(CODE)
 	@echo "mypy"         && $(BIN)/mypy --no-error-summary $(CODE)
 	@echo "pyright"      && $(BIN)/pyright --pythonpath $(BIN)/python $(CODE)
+	@echo "tsc"          && $(BIN)/python -m tools.ui --check
 	@echo "lint-imports" && $(BIN)/lint-imports --no-logo
 	@echo "requirements" && $(BIN)/python -m tools.requirements --check
 	@echo "commits"      && $(BIN)/python -m tools.commits
@@ -63,6 +66,9 @@ format: $(VENV)/.ready-dev ## format the code, mend what ruff can mend, write do
 	@$(BIN)/ruff check --quiet --fix-only $(CODE)
 	@$(BIN)/ruff format $(CODE)
 	@$(BIN)/python -m tools.requirements
+
+.PHONY: ui
+ui: $(PAGES) ## build the pages of the control room, from ui/
 
 .PHONY: bench
 bench: $(VENV)/.ready-dev ## measure rota (HARNESS=path: with that harness)
@@ -87,7 +93,8 @@ dist: $(VENV)/.ready-dist ## build wheel and sdist into dist/, and try the wheel
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	@rm -rf $(VENV) $(VENV)-django61 .cache build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-django61 .cache build dist ui/node_modules $(dir $(PAGES))
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps, so that `make run` fetches only what running needs. dev.txt holds all of run.txt.
@@ -103,6 +110,10 @@ $(VENV)/.ready-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m pip check > $(VENV)/pip-check.log || { cat $(VENV)/pip-check.log; exit 1; }
 	@touch $(VENV)/.ready-run $@
+
+$(PAGES): $(UI) tools/ui.py | $(VENV)/.ready-run
+	@echo "Building the control room ..."
+	@$(BIN)/python -m tools.ui
 
 $(VENV)/.ready-dist: requirements/dist.txt $(VENV)/.ready-dev
 	@echo "Installing what checks a release into $(VENV) ..."

@@ -150,4 +150,6 @@ def test_the_sdist_holds_what_make_needs(built: Path) -> None:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
     assert {"Makefile", "pyproject.toml", "requirements/dev.txt", "tools/dist.py", "tests/conftest.py"} <= names
     assert {"LICENSE", "README.md", "ARCHITECTURE.md", "docs/schedules.md", "src/rota/py.typed"} <= names
-    assert not [name for name in names if name.startswith((".venv", ".git/", "dist/")) or "__pycache__" in name]
+    assert {"hatch_build.py", "ui/package-lock.json", "src/rota/web/pages/index.html"} <= names
+    left_out = (".venv", ".git/", "dist/", "ui/node_modules/")
+    assert not [name for name in names if name.startswith(left_out) or "__pycache__" in name]

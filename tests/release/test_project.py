@@ -83,5 +83,6 @@ def test_no_file_names_a_host_of_a_package_registry() -> None:
     paths = [ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("*.md"), *(ROOT / ".ci").iterdir()]
     for folder in ("requirements", "tools", "src", "storekit", "tests", "benchmarks", "examples", "docs"):
         paths += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".txt", ".toml")]
+    paths += [path for path in (ROOT / "ui").iterdir() if path.is_file()]
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in paths}
     assert [name for name, text in texts.items() if hosts.search(text) or options.search(text)] == []

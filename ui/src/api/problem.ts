@@ -1,0 +1,43 @@
+import type { Flaw, ProblemBody } from "./types";
+
+/** An answer of the service that is an error; `status` 0: there was no answer at all. */
+export class Problem extends Error {
+  readonly status: number;
+  readonly reason: string | null;
+  readonly flaws: Flaw[];
+  readonly request: string | null;
+  readonly run: string | null;
+  readonly etag: string | null;
+
+  constructor(status: number, body: Partial<ProblemBody>, etag: string | null = null) {
+    super(body.detail ?? body.title ?? `the service answered ${status}`);
+    this.status = status;
+    this.reason = body.reason ?? null;
+    this.flaws = body.errors ?? [];
+    this.request = body.instance ?? null;
+    this.run = body.run ?? null;
+    this.etag = etag;
+  }
+}
+
+/** What a person can do about a problem. */
+export function adviceFor(problem: Problem): string {
+  switch (problem.status) {
+    case 0:
+      return "The service does not answer. Is `rota serve` running? This page tries again by itself.";
+    case 401:
+      return "Your session has ended: log in again.";
+    case 403:
+      return "Ask an admin for the right, or log in with another token.";
+    case 404:
+      return "It may have been deleted, or kept only for a while: see the retention of its task.";
+    case 412:
+      return "Somebody changed it while you looked. Compare both versions below.";
+    case 429:
+      return "Wait a moment, then try again.";
+    case 503:
+      return "The store does not answer. `rota doctor` says why; this page heals by itself.";
+    default:
+      return problem.request ? `The log of the service has it under the request ${problem.request}.` : "";
+  }
+}

@@ -1,0 +1,114 @@
+import { signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { loggedIn } from "../api/client";
+import { togglePause } from "../api/stream";
+import { Loading } from "../parts/empty";
+import { Toasts } from "../parts/toasts";
+import { PAGES, type PageEntry, type PageProps } from "../pages/registry";
+import { Boundary } from "./boundary";
+import { Help, helpOpen } from "./help";
+import { bind, type Binding } from "./keys";
+import { Login } from "./login";
+import { Palette, paletteOpen } from "./palette";
+import { following, theme, THEMES, zone, ZONES } from "./preferences";
+import { QueryBar } from "./querybar";
+import { Rail } from "./rail";
+import { go, match, place, type Params } from "./router";
+import { me } from "./session";
+
+interface Shown {
+  entry: PageEntry;
+  params: Params;
+  page: ComponentType<PageProps>;
+}
+
+/** The page that is on the screen; it stays until the next one has been loaded. */
+const shown = signal<Shown | null>(null);
+const missing = signal(false);
+
+function findPage(path: string): { entry: PageEntry; params: Params } | null {
+  for (const entry of PAGES) {
+    const params = match(entry.path, path);
+    if (params) return { entry, params };
+  }
+  return null;
+}
+
+async function showPage(path: string): Promise<void> {
+  const found = findPage(path);
+  missing.value = found === null;
+  if (!found) return;
+  const { default: page } = await found.entry.load();
+  if (place.peek().path !== path) return;
+  shown.value = { ...found, page };
+  document.title = `${found.params["id"] ?? found.params["name"] ?? found.entry.name} · rota`;
+}
+
+function frameBindings(): Binding[] {
+  const pages = PAGES.filter((page) => page.letter).map((page) => ({
+    keys: `g ${page.letter}`,
+    does: page.name,
+    group: "Go to",
+    run: () => go(page.path),
+  }));
+  return [
+    { keys: "?", does: "Show all keys", group: "Everywhere", run: () => (helpOpen.value = true) },
+    { keys: "ctrl+k", does: "Go, act, ask why", group: "Everywhere", run: () => (paletteOpen.value = true) },
+    { keys: "/", does: "Search runs", group: "Everywhere", run: () => document.getElementById("query")?.focus() },
+    { keys: "p", does: "Pause or resume live changes", group: "Everywhere", run: togglePause },
+    { keys: "t", does: "Theme", group: "Everywhere", run: () => (theme.value = following(THEMES, theme.peek())) },
+    { keys: "z", does: "Time zone", group: "Everywhere", run: () => (zone.value = following(ZONES, zone.peek())) },
+    ...pages,
+  ];
+}
+
+export function Frame() {
+  const railOpen = useSignal(false);
+  useEffect(() => bind(frameBindings()), []);
+  useSignalEffect(() => {
+    const { path } = place.value;
+    railOpen.value = false;
+    void showPage(path);
+  });
+  if (!loggedIn.value) return <Login />;
+  const current = shown.value;
+  const Page = current?.page;
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <Rail current={current?.entry ?? null} open={railOpen} />
+      <div class="main">
+        <header class="top">
+          <button
+            type="button"
+            class="burger"
+            aria-label="Pages"
+            aria-expanded={railOpen.value}
+            aria-controls="rail"
+            onClick={() => (railOpen.value = !railOpen.value)}
+          >
+            ☰
+          </button>
+          <QueryBar />
+        </header>
+        <main id="content" tabIndex={-1}>
+          {missing.value ? (
+            <p class="lone">There is no page at this address. Press Ctrl-K to go somewhere.</p>
+          ) : Page && current && me.value ? (
+            <Boundary key={place.value.path}>
+              <Page params={current.params} />
+            </Boundary>
+          ) : (
+            <Loading />
+          )}
+        </main>
+      </div>
+      <Toasts />
+      <Palette />
+      <Help />
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+import { signal } from "@preact/signals";
+import { ask, loggedIn } from "../api/client";
+import { Problem } from "../api/problem";
+import type { Me } from "../api/types";
+
+export const me = signal<Me | null>(null);
+
+/** Does the visitor have this right? What a visitor may not do is not offered. */
+export function may(right: string): boolean {
+  const rights = me.value?.rights ?? [];
+  return rights.includes(right) || rights.includes("admin");
+}
+
+/** Exchange a token for a session. Raises Problem. */
+export async function login(token: string): Promise<void> {
+  await ask("POST /session", { body: { token } });
+  await meet();
+}
+
+export async function logout(): Promise<void> {
+  await ask("DELETE /session");
+  me.value = null;
+  loggedIn.value = false;
+}
+
+/** Learn who the visitor is. */
+export async function meet(): Promise<void> {
+  me.value = await ask("GET /me");
+  loggedIn.value = true;
+}
+
+/** Begin: a token in the fragment becomes a session, and leaves the address at once. */
+export async function begin(): Promise<void> {
+  const token = new URLSearchParams(window.location.hash.slice(1)).get("token");
+  if (token !== null) {
+    window.history.replaceState(null, "", window.location.pathname + window.location.search);
+  }
+  try {
+    await (token === null ? meet() : login(token));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    if (token !== null && error.status === 404) await meet().catch(() => undefined);
+    if (error.status === 401) loggedIn.value = false;
+  }
+}

@@ -1,0 +1,40 @@
+import { ask } from "../api/client";
+import { useResource } from "../api/resource";
+import { hrefOf } from "../app/router";
+import { Empty, Show } from "../parts/empty";
+import { Head } from "../parts/page";
+import { Table } from "../parts/table";
+
+export default function FlowsPage() {
+  const flows = useResource("flows", (signal) => ask("GET /flows", { signal }), ["flows"]);
+  return (
+    <>
+      <Head title="Flows" about="Steps that wait for each other, done once a period." />
+      <Show of={flows}>
+        {(found) =>
+          found.items.length === 0 ? (
+            <Empty title="No flow yet">
+              <p>A flow is declared in code, with app.flow.</p>
+            </Empty>
+          ) : (
+            <Table
+              label="Flows"
+              rows={found.items}
+              keyOf={(flow) => flow.flow}
+              columns={[
+                { name: "flow", cell: (flow) => <a href={hrefOf(`/flows/${encodeURIComponent(flow.flow)}`)}>{flow.flow}</a> },
+                { name: "period", cell: (flow) => flow.period },
+                { name: "steps", right: true, cell: (flow) => flow.steps },
+                { name: "done", right: true, cell: (flow) => flow.done },
+                { name: "running", right: true, cell: (flow) => flow.running },
+                { name: "waiting", right: true, extra: true, cell: (flow) => flow.waiting },
+                { name: "blocked", right: true, cell: (flow) => flow.blocked },
+                { name: "failed", right: true, cell: (flow) => flow.failed },
+              ]}
+            />
+          )
+        }
+      </Show>
+    </>
+  );
+}

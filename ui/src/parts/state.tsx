@@ -1,0 +1,25 @@
+/** The state of a run, or what became of a tick, as a word with a mark. The mark is no colour alone. */
+
+const MARKS: Record<string, string> = {
+  queued: "○",
+  running: "◐",
+  paused: "‖",
+  succeeded: "●",
+  failed: "✕",
+  cancelled: "–",
+};
+
+export const STATES = ["queued", "running", "paused", "succeeded", "failed", "cancelled"] as const;
+
+export function StateMark({ state }: { state: string }) {
+  return (
+    <span class="state" data-state={state}>
+      <span aria-hidden="true">{MARKS[state] ?? "!"}</span> {wordOf(state)}
+    </span>
+  );
+}
+
+/** Return a word of the API as people read it: `already_running` is `already running`. */
+export function wordOf(word: string): string {
+  return word.replaceAll("_", " ");
+}
