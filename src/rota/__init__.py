@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rota.domain.results import StatusReport, status_dict
     from rota.domain.run import Note, Run, State
     from rota.domain.schedule import Schedule
+    from rota.domain.secrets import Secret
     from rota.domain.spec import TaskSpec
     from rota.domain.triggers import At, AtStart, Cron, DailyAt, Every, Monthly, Trigger, Weekly
     from rota.domain.tuning import Retention
@@ -96,13 +97,13 @@ __all__ = [
     "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments",
     "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning",
     "NotSimulated", "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "PullNote",
-    "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results", "Retention", "Retry",
-    "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound",
-    "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew",
-    "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State", "Status", "StatusReport", "Step", "StepStatus",
-    "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec",
-    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
-    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results", "Retention",
+    "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle",
+    "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules",
+    "SchemaTooNew", "Secret", "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State", "Status",
+    "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task",
+    "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable",
+    "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -133,6 +134,7 @@ _MODULES = {
     "rota.domain.results": "StatusReport status_dict",
     "rota.domain.run": "Note Run State",
     "rota.domain.schedule": "Schedule",
+    "rota.domain.secrets": "Secret",
     "rota.domain.spec": "TaskSpec",
     "rota.domain.triggers": "At AtStart Cron DailyAt Every Monthly Trigger Weekly",
     "rota.domain.tuning": "Retention",

@@ -62,6 +62,8 @@ class Signature:
         self._plain = not (self._star or self._stars or self._keyword or self._defaults)
         self.hints = {p.name: hints.get(p.name, Any) for p in parameters}
         """The annotations of the parameters, by name."""
+        self.all_hints = self.hints | {"return": hints.get("return", Any)}
+        """The same, with that of the result as "return"."""
         self._result_type = _result_type(hints.get("return", Any))
 
     def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:

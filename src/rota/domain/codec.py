@@ -23,6 +23,8 @@ class Body(Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] | None = None
     on_end: tuple[Callback, ...] = ()
     unique_in: str | None = None
+    secrets: tuple[str, ...] = ()
+    """Names of arguments and fields that people do not get to see (`domain.secrets`)."""
 
 
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -100,6 +102,13 @@ def with_unique_in(encoded: bytes, name: str) -> bytes:
     are kept."""
     fields = msgspec.json.decode(encoded, type=dict[str, Raw])
     fields["unique_in"] = Raw(_encoder.encode(name))
+    return _encoder.encode(fields)
+
+
+def with_secrets(encoded: bytes, names: tuple[str, ...]) -> bytes:
+    """Return the body with the names of its secrets. Fields of a newer version are kept."""
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["secrets"] = Raw(_encoder.encode(names))
     return _encoder.encode(fields)
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rota.domain.decision import Reason
 from rota.domain.guards import Mark
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Note, RunHead, State, after
+from rota.domain.secrets import scrubbed, secret_values, secrets_of
 
 S = TypeVar("S", bound=RunHead)
 
@@ -63,6 +64,22 @@ class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
     note: Note | None = None
     warnings: tuple[str, ...] = ()
     stops: str | None = None
+
+
+def without_secrets(settlement: Settlement, body: bytes, args: bytes) -> Settlement:
+    """Return the settlement of a run with this body, called with these arguments, with `***` for each of its secrets in
+    the error, the warnings and the progress."""
+    names = secrets_of(body)
+    if not names:
+        return settlement
+    values, error, note = secret_values(args, names), settlement.error, settlement.note
+    if error is not None:
+        message, trace = scrubbed(error.message, values), scrubbed(error.traceback, values)
+        error = Failure(error.type, message, trace)
+    if note is not None and note.progress is not None:
+        note = replace(note, progress=replace(note.progress, message=scrubbed(note.progress.message, values)))
+    warnings = tuple(scrubbed(warning, values) for warning in settlement.warnings)
+    return replace(settlement, error=error, note=note, warnings=warnings)
 
 
 class Verdict(StrEnum):

@@ -84,6 +84,8 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     schema: dict[str, Any] | None = None
     """A JSON Schema of the arguments, of a task that was declared without code (`domain.schemas`)."""
     paused_keys: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    """Names of arguments and fields that people do not get to see (`domain.secrets`)."""
 
     @property
     def starts_nothing(self) -> bool:

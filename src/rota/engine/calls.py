@@ -7,6 +7,7 @@ from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, TimedOut, settlement_of
 from rota.domain.run import Failure, Run
+from rota.domain.settlement import without_secrets
 from rota.domain.text import plural
 from rota.engine.context import Context, context_here
 from rota.engine.endings import log_ending
@@ -88,6 +89,7 @@ class Calls:
             self._seats.leave(seat)
             return
         settlement = settlement_of(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
+        settlement = without_secrets(settlement, seat.run.body, seat.args)
         self._settler.settle(settlement, seat.run)
         self._seats.leave(seat)
         if seat.overdue is not None:

@@ -32,7 +32,7 @@ from rota.domain.lifecycle import (
 )
 from rota.domain.policy import Retry
 from rota.domain.run import Failure, Lease, Note, Progress, Run, State, storable
-from rota.domain.settlement import Settlement, Verdict
+from rota.domain.settlement import Settlement, Verdict, without_secrets
 from rota.domain.spec import TaskSpec
 from rota.engine.endings import log_ending, log_lost
 from rota.engine.events import ended
@@ -208,11 +208,15 @@ class Pulling:
     ) -> tuple[float, dict[str, Verdict]]:
         retries = await self._retries(store, endings)
         settlements = [
-            settlement_of(
-                run,
-                _with_retry(outcome, retries.get(run.task) if not run.policy.own_retry else None),
-                (seconds or {}).get(run.id),
-                _note(notes[run.id]) if notes and run.id in notes else None,
+            without_secrets(
+                settlement_of(
+                    run,
+                    _with_retry(outcome, retries.get(run.task) if not run.policy.own_retry else None),
+                    (seconds or {}).get(run.id),
+                    _note(notes[run.id]) if notes and run.id in notes else None,
+                ),
+                run.body,
+                run.args,
             )
             for run, outcome in endings
         ]

@@ -51,6 +51,8 @@ class Call(Struct, frozen=True):
         try:
             terms = spec.policy, options, spec.priority, spec.guards, spec.queue
             run = new_run(id or new_id(), spec.name, self.args, *terms, self.share)
+            if spec.secrets:
+                run = replace(run, body=codec.with_secrets(run.body, spec.secrets))
             on_end = options.callbacks(spec.on_end)
             return with_callbacks(run, on_end) if on_end else run
         except TypeError as error:
@@ -97,6 +99,8 @@ class Call(Struct, frozen=True):
             made = new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue, self.share)
             if is_at_start(made):
                 made = at_start(made, timed, version)
+            if spec.secrets:
+                made = replace(made, body=codec.with_secrets(made.body.encode(), spec.secrets).decode())
             if on_end := self.options.callbacks(spec.on_end):
                 return replace(made, body=codec.with_on_end(made.body.encode(), on_end).decode())
             return made

@@ -12,13 +12,14 @@ from rota.domain.arguments import Signature, type_hints
 from rota.domain.decision import Decision
 from rota.domain.depends import check_executor, dependencies_of, hidden_parameters
 from rota.domain.intake import Options, check_name, check_priority, retention_of, timeout_of
-from rota.domain.keys import KeyTemplate, check_queue
+from rota.domain.keys import KeyTemplate, check_queue, parameters_of
 from rota.domain.once import Once, memory_of
 from rota.domain.period import Period
 from rota.domain.policy import Policy, Retry, Share
 from rota.domain.results import FailOn, chosen
 from rota.domain.run import DEFAULT_QUEUE, Callback, State
 from rota.domain.schedule import Schedule
+from rota.domain.secrets import secret_names
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
@@ -88,6 +89,7 @@ class Definition:
             self.once: Once | None = _in_zone(options.get("once"), tz)
             self.spec = self._spec(options)
             self._key = _key_of(options.get("key"), self.signature)
+            self._check_secrets()
             self._share = _share_template(self.spec.share, self.signature)
             own_key = None if self.activity is None else self.activity.key
             self._touch_key = self._key if own_key is None else _key_of(own_key, self.signature)
@@ -126,12 +128,22 @@ class Definition:
             once=self.once.stored() if isinstance(self.once, Period) else self.once and "code",
             memory=0.0 if self.once is None else memory_of(self.once),
             keep=retention_of(options.get("keep")),
+            secrets=secret_names(self.signature.all_hints),
             on_end=tuple(
                 callback_of(state, option, value)
                 for option, state in CALLBACKS.items()
                 if (value := options.get(option)) is not None
             ),
         )
+
+    def _check_secrets(self) -> None:
+        """Raise ValueError if a key or a share would show a secret."""
+        spec = self.spec
+        keys = spec.key, None if self.activity is None else self.activity.key, spec.share and spec.share.template
+        for key in filter(None, keys):
+            named = parameters_of(key) if isinstance(key, str) else frozenset[str]()
+            if shown := sorted(named & set(spec.secrets)):
+                raise ValueError(f"{key!r} would show the secret {shown[0]}: keys and shares are seen by everybody")
 
     def keep_marks(self, seconds: float) -> None:
         """Keep marks of the task for `seconds` beyond the usual, or longer: a flow that the task is a step of reads

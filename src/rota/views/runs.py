@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from msgspec.structs import replace
 
 from rota.domain.run import Run, State
+from rota.domain.secrets import MASK, RESULT, hidden, secrets_of
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import Page, Reads, RunQuery
 from rota.store.paging import pages
-from rota.views.values import Record, record
+from rota.views.values import Record, from_json, record
 
 FIRST = ("id", "task", "key", "state", "reason", "note", "queue", "priority", "created_at", "due_at")
 """Fields that come first in the JSON of a run, because readers look for them first."""
@@ -30,7 +31,17 @@ def run_view(run: Run) -> Record:
     """Return all fields of `run`; a new field of `Run` appears here without a change."""
     found = record(run)
     del found["body"]
+    if names := secrets_of(run.body):
+        found |= {field: hidden(found[field], names) for field in ("args", "saved")}
+        found["result"] = result_view(run, names)
     return {name: found[name] for name in FIRST} | found
+
+
+def result_view(run: Run, names: Sequence[str] | None = None) -> object:
+    """Return the result of `run` as people may see it: without its secrets."""
+    names = secrets_of(run.body) if names is None else names
+    result = from_json(run.result or b"null")
+    return MASK if RESULT in names and result is not None else hidden(result, names)
 
 
 async def find_runs(store: Reads, given: Sequence[str]) -> list[str]:

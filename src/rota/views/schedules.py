@@ -11,6 +11,7 @@ from rota.domain import codec
 from rota.domain.decision import Reason
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
+from rota.domain.secrets import hidden
 from rota.domain.ticks import ON_TIME
 from rota.domain.timing import Timing
 from rota.domain.triggers import Cron, DailyAt, Every, Excluding, Intersection, Monthly, Trigger, Union, Weekly
@@ -165,7 +166,8 @@ def coming(facts: Facts, count: int = NEXT_SHOWN) -> list[float]:
 
 
 def args_of(schedule: Schedule) -> object:
-    return from_json(bytes(codec.decode_or_blank(schedule.body).args))
+    body = codec.decode_or_blank(schedule.body)
+    return hidden(from_json(bytes(body.args)), body.secrets)
 
 
 def breaker_of(schedule: Schedule) -> dict[str, float] | None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from rota.domain.secrets import MASK
 from rota.web.problems import Flaw, Problem
 
-MASK = "***"
 SECRET = re.compile(r"password|passwd|token|secret|authorization|api_?key|cookie", re.IGNORECASE)
 PAYLOAD = ("args", "result", "saved", "headers")
 """Fields of a run that only callers with `read:payload` see."""

@@ -3,12 +3,12 @@
 from rota.cli.render.show import Show, to_json
 from rota.domain.run import Run, State
 from rota.errors import RotaError, RunCancelled, RunFailed
-from rota.views.values import from_json
+from rota.views.runs import result_view
 
 
 def result_text(run: Run) -> str:
     """Return the result of a run: a string as it is, everything else as JSON."""
-    result = from_json(run.result or b"null")
+    result = result_view(run)
     return result if isinstance(result, str) else to_json(result)
 
 

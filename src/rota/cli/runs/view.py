@@ -13,7 +13,9 @@ from rota.cli.render.text import clean, coarse, iso, one_line, plural, relative,
 from rota.domain import needs
 from rota.domain.fan import is_fan_need
 from rota.domain.run import DEFAULT_QUEUE
+from rota.domain.secrets import hidden, secrets_of
 from rota.domain.timing import shown
+from rota.views.runs import result_view
 from rota.views.values import from_json
 
 if TYPE_CHECKING:
@@ -97,6 +99,12 @@ def outcome(run: "Run", now: float) -> str:
             return one_line(str(run.error or run.note or run.reason or ""))
 
 
+def _shown(run: "Run", encoded: bytes) -> bytes:
+    """Return JSON of the run without its secrets."""
+    names = secrets_of(run.body)
+    return to_json(hidden(from_json(encoded), names)).encode() if names else encoded
+
+
 def needs_words(run: "Run") -> str:
     """Return what the run waits for: names of steps, ids of runs."""
     names = [_need_words(need) for need in run.needs]
@@ -129,9 +137,9 @@ def run_page(run: "Run", now: float) -> RenderableType:
         Text(),
         _facts(run, now),
     ]
-    parts += _section("Arguments", _json(run.args))
+    parts += _section("Arguments", _json(_shown(run, run.args)))
     if run.result is not None:
-        parts += _section("Result", _json(run.result))
+        parts += _section("Result", _json(to_json(result_view(run)).encode()))
     if run.error is not None:
         parts += _section("Error", Text(clean(str(run.error)), style="red"))
         if run.error.traceback:
@@ -169,7 +177,7 @@ def _facts(run: "Run", now: float) -> Table:
         ("headers", ", ".join(f"{name}={value}" for name, value in run.headers.items()) or None),
         ("worker", run.worker),
         ("progress", progress(run) or None),
-        ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
+        ("checkpoint", None if run.saved is None else to_json(from_json(_shown(run, run.saved)))),
         ("waits for", needs_words(run) if run.needs else None),
         ("parked", "waits for a limit or rate" if run.parked else None),
         ("cancel asked", "yes" if run.cancel_requested else None),

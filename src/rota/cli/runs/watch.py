@@ -21,8 +21,8 @@ from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import Page, RunQuery
 from rota.store.paging import with_fans
-from rota.views.runs import find_run
-from rota.views.values import from_json, record
+from rota.views.runs import find_run, result_view
+from rota.views.values import record
 
 FIELDS = ("at", "state", "attempt", "progress", "message")
 COLUMNS = [Column(name) for name in FIELDS]
@@ -170,7 +170,7 @@ def _record(look: Look) -> dict[str, object]:
         "message": message(look),
     }
     if run.state is State.SUCCEEDED:
-        found["result"] = from_json(run.result or b"null")
+        found["result"] = result_view(run)
     elif run.state.final:
         found["error"] = record(run.error) if run.error else None
         found["reason"] = run.reason.value if run.reason else None
