@@ -74,6 +74,11 @@ def test_a_handler_decides_once_and_says_why_not(build: Any, caplog: pytest.LogC
 def test_the_first_request_is_enough(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "rota.django")
     request_started.send(None, environ={})
+    assert serving.state() == "undecided", "no server has loaded the site"
+    get_wsgi_application()
+    serving.forget_decision()  # as in the child of a server that forks without telling Python
+    caplog.clear()
+    request_started.send(None, environ={})
     request_started.send(None, environ={})
     assert [record.getMessage() for record in caplog.records] == [
         f'no engine in this process (pid {os.getpid()}): ROTA["EMBEDDED"] is False'

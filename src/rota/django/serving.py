@@ -41,6 +41,8 @@ class _Process:
 
 
 _process = _Process()
+_built = False
+"""Whether this process, or the one it was forked from, has built a handler. Django's test client builds none."""
 
 
 def watch() -> None:
@@ -62,6 +64,8 @@ def watch() -> None:
 
 
 def _handler_built(is_async: bool) -> None:
+    global _built
+    _built = True
     if is_async:
         lifespan.speak()
     server = server_here()
@@ -73,7 +77,7 @@ def _handler_built(is_async: bool) -> None:
 
 
 def _request_started(**_: object) -> None:
-    if not _here().decided:
+    if _built and not _here().decided:
         serve("a request came, and no engine had started", server_here())
 
 
@@ -156,12 +160,18 @@ def state() -> str:
     return "decided" if _here().decided else "undecided"
 
 
+def forget_decision() -> None:
+    """For tests: this process is as undecided as one that was forked just now."""
+    global _process
+    _process = _Process()
+
+
 @contextmanager
 def forgotten() -> Generator[None]:
     """For tests: until the block ends, this process has decided nothing."""
-    global _process
-    before, _process = _process, _Process()
+    global _process, _built
+    before, _process, _built = (_process, _built), _Process(), False
     try:
         yield
     finally:
-        _process = before
+        _process, _built = before

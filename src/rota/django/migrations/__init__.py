@@ -1,0 +1,1 @@
+"""The migrations of rota in a Django project."""
