@@ -31,7 +31,7 @@ help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(VENV)/.ready-run $(PAGES) ## start the demo
+run: $(VENV)/.ready-run $(PAGES) ## start the demo with the control room
 	@$(BIN)/rota demo $(ARGS)
 
 .PHONY: example

@@ -79,7 +79,7 @@ def test_a_worker_runs_on_uvloop_where_it_is_installed(project: Project, options
 
 
 def test_the_demo_shows_tasks_that_ran_and_ends_by_itself(project: Project) -> None:
-    done = project.rota("demo", "--seconds", "3", "--rate", "10")
+    done = project.rota("demo", "--terminal", "--seconds", "3", "--rate", "10")
 
     assert (done.code, done.err) == (0, "")
     assert "quick succeeded" in done.out
@@ -91,7 +91,7 @@ def test_the_demo_shows_tasks_that_ran_and_ends_by_itself(project: Project) -> N
 
 def test_two_demos_in_a_row_count_every_run_once(project: Project) -> None:
     url = f"sqlite:///{project.folder}/other.db"
-    ends = [project.rota("demo", "--seconds", "1", "--rate", "20", "--url", url).out for _ in range(2)]
+    ends = [project.rota("demo", "--terminal", "--seconds", "1", "--rate", "20", "--url", url).out for _ in range(2)]
 
     counts = [int(re.findall(r"(\d+) succeeded,", end)[-1]) for end in ends]
     stored = project.rota("runs", "ls", "--state", "succeeded", "--limit", "1000", "--url", url, "--json").json
@@ -100,7 +100,7 @@ def test_two_demos_in_a_row_count_every_run_once(project: Project) -> None:
 
 
 def test_the_demo_stops_on_ctrl_c(project: Project) -> None:
-    with project.start("demo", "--rate", "20") as demo:
+    with project.start("demo", "--terminal", "--rate", "20") as demo:
         line_with(demo, "succeeded")
         demo.send_signal(signal.SIGINT)
         rest, _ = demo.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""`rota demo`: a small app with live output in the terminal."""
+"""`rota demo`: a small app with the control room in a browser, or with live output in the terminal."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.cli.demo.board import Board
 from rota.cli.demo.tasks import demo_app
-from rota.cli.options.parameters import Shared
+from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.logs import route
 from rota.cli.render.show import Show
@@ -32,22 +32,34 @@ LOG_LINES = 20
 
 def demo(
     *,
+    terminal: Annotated[bool, Flag, Parameter(help="Watch it in this terminal, without a browser.")] = False,
+    port: Annotated[int | None, Parameter(help="The port of the control room; 0 takes a free one.")] = None,
     seconds: Annotated[float | None, Parameter(help="End by itself after so many seconds.")] = None,
     rate: Annotated[float, Parameter(help="Runs submitted per second, about.")] = 3.0,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """Watch a small rota at work in this terminal: its own tasks, on SQLite in .rota/demo.db.
+    """Watch a small rota at work: its own tasks, on SQLite in .rota/demo.db, and the control room in a browser.
 
-    Ctrl-C stops it gracefully. When the output is not a terminal, it prints a line per second.
+    The demo prints an address of this machine, with the token that logs in. Ctrl-C stops the demo gracefully. With
+    --terminal, the demo is shown here; when the output is not a terminal, it prints a line per second.
     """
     if not 0.1 <= rate <= 100:
         raise InvalidOptions(f"--rate {rate:g}: from 0.1 to 100 runs per second")
     if seconds is not None and not seconds > 0:
         raise InvalidOptions(f"--seconds {seconds:g}: more than 0")
+    if terminal and port is not None:
+        raise InvalidOptions("--port is for the control room: leave out --terminal")
+    if terminal:
+        url = target.url or f"sqlite:///{project_folder() / '.rota' / 'demo.db'}"
+        app, submit = demo_app(url)
+        asyncio.run(Demo(app, submit, rate, show).run(seconds))
+        return
+    from rota.cli.demo.served import ServedDemo, check_port
+
+    check_port(port)
     url = target.url or f"sqlite:///{project_folder() / '.rota' / 'demo.db'}"
-    app, submit = demo_app(url)
-    asyncio.run(Demo(app, submit, rate, show).run(seconds))
+    asyncio.run(ServedDemo(url, port, rate, show).run(seconds))
 
 
 class Demo:

@@ -136,8 +136,8 @@ class Children:
         return True
 
 
-async def either(event: asyncio.Event, seconds: float) -> None:
-    """Wait for `event`, at most `seconds`."""
+async def either(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait for `event`, at most `seconds`; None: for as long as it takes."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,0 +1,62 @@
+"""What the demo with the control room stages when it starts: troubles that workers alone do not make."""
+
+from rota.app.app import Rota
+from rota.cli.demo.shop import Shop
+from rota.client.audit import Author, acting
+from rota.pull.worker import PullWorker
+
+NOTE = "The new logo is not ready. Please ask me before you resume."
+
+
+async def stage(shop: Shop) -> None:
+    """Stage what takes a moment; the rest comes by itself, as the shop works. Doing it twice does no harm."""
+    app = shop.app
+    await _paused(app)
+    await app.flows["orders"].start()
+    for film in ("hats.mov", "tides.mov", "clouds.mov"):
+        await app.submit("transcode", film)
+    await app.submit("train_model", 1_000_000)
+    for _ in range(3):
+        await app.touch("charge_card", "mallory", password="hunter2")
+    await _unknown_to_workers(app.backend.url)
+    await _from_before_the_deploy(app.backend.url)
+    await _poison(app)
+
+
+async def _paused(app: Rota) -> None:
+    with acting(Author("grace", "cli", NOTE)):
+        await app.pause("newsletter", NOTE)
+    for name in ("ada", "alan"):
+        await app.submit("newsletter", f"{name}@example.org")
+
+
+async def _unknown_to_workers(url: str) -> None:
+    """Another app declared its task and went away: no worker can call it."""
+    billing = Rota(url, name="billing")
+
+    @billing.task
+    async def send_invoice(order: str) -> None:
+        """Send an invoice; the app of this task does not run here."""
+
+    async with billing:
+        pass
+    await send_invoice.submit("A-1")
+    await billing.client().close()
+
+
+async def _from_before_the_deploy(url: str) -> None:
+    """A run whose arguments the function of today does not take."""
+    older = Rota(url, name="shop")
+
+    @older.task
+    async def index_page(page: str) -> None: ...
+
+    await index_page.submit("/hats")
+    await older.client().close()
+
+
+async def _poison(app: Rota) -> None:
+    """A run whose worker goes away while it runs."""
+    await app.submit("import_order", 4711)
+    async with PullWorker(app.backend.url, ["import_order"], queues=["imports"], lease=1.0) as doomed:
+        await doomed.claim(wait=0)
