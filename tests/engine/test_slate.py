@@ -14,7 +14,7 @@ from rota import Rota
 from rota.app.core import core_of
 from rota.domain.run import Lease
 from rota.domain.tuning import Tuning
-from rota.engine.heart import Heart
+from rota.engine.heart import DRAIN_LEASE, Heart
 from rota.engine.renewer import LOOKS
 from rota.engine.seats import Seats
 from rota.engine.slate import Slate
@@ -131,3 +131,21 @@ async def test_what_the_heart_has_let_go_the_renewer_lets_go(tmp_path: Path, cap
         await worker.answer()
         use_the_processor()
         assert client.wanted(worker.now + HOURS.lease / LOOKS) == {lease.run: lease.fence}
+
+
+async def test_the_renewer_renews_for_less_once_the_worker_stops(tmp_path: Path) -> None:
+    """A worker that is killed while it stops shall not keep its runs: neither by its heart nor by the renewer."""
+    slate = Slate(1)
+    async with (
+        sleeper(tmp_path, slate) as (worker, _, lease),
+        knowing(slate, "sqlite:///:memory:", HOURS) as client,
+    ):
+        slate.take(lease, worker.now + HOURS.lease)
+        assert client.span == HOURS.lease
+        worker.heart.drain()
+        await worker.beat(1)
+        assert client.leases() == [(lease.run, lease.fence, worker.now + DRAIN_LEASE)]
+        assert client.wanted(worker.now) == {}, "ten seconds are left"
+        use_the_processor()
+        assert client.wanted(worker.now + 6) == {lease.run: lease.fence}, "four are"
+        assert client.span == DRAIN_LEASE, "for so long it renews"

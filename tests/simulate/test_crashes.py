@@ -173,3 +173,27 @@ def test_a_result_is_awaited_beyond_the_crash_of_the_worker_that_also_awaits_it(
     del simulation
     gc.collect()
     assert caplog.text == "", "what was cut off goes quietly"
+
+
+def test_a_worker_that_stops_holds_its_runs_for_ten_seconds_only_and_renews_them() -> None:
+    """Whoever stops it may kill it at any moment: its runs then wait ten seconds for another worker, not thirty."""
+    app = Rota("memory://", lease=30, grace=600)
+    left: list[float] = []
+
+    @app.task
+    async def work() -> None:
+        await asyncio.sleep(60)
+
+    async def scenario(simulation: Simulation) -> None:
+        await work.submit()
+        await asyncio.sleep(5)
+        left.append((simulation.of(work)[0].until or 0.0) - simulation.now.timestamp())
+        await app.workers.stop("worker-1")
+        await asyncio.sleep(29)
+        left.append((simulation.of(work)[0].until or 0.0) - simulation.now.timestamp())
+
+    simulation = simulate(app, START, HOUR, scenario=scenario)
+    (run,) = simulation.runs
+    assert (run.state, run.losses, run.fence) == (State.SUCCEEDED, 0, 1)
+    assert left[0] > 15
+    assert 5 < left[1] <= 10

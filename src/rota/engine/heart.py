@@ -26,6 +26,8 @@ RETRY = 1.0
 """Seconds after which a failed renewal is tried again."""
 NOTES_EVERY = 0.5
 """Seconds between renewals that only carry notes."""
+DRAIN_LEASE = 10.0
+"""Seconds for which the leases of a worker that stops are renewed: whoever stops it may kill it at any moment."""
 
 
 class Leases(Protocol):
@@ -62,6 +64,8 @@ class Heart:
         self._soon: asyncio.TimerHandle | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._now: asyncio.Event | None = None
+        self._lease = tuning.lease
+        self._every = tuning.renew_every
         self._when_empty: float | None = tuning.renew_every  # seconds to the next beat while there is no lease
         self._thread = threading.Thread(target=self._live, name=f"rota-heart-{seats.worker[:8]}", daemon=True)
 
@@ -89,6 +93,15 @@ class Heart:
 
     def filled(self) -> None:
         """The first seat was taken."""
+
+    def drain(self) -> None:
+        """The worker stops: from now on lease for DRAIN_LEASE at most, so that its runs do not wait long for another
+        worker if it is killed."""
+        self._lease = min(self._lease, DRAIN_LEASE)
+        self._every = min(self._every, self._lease / 3)
+        if self._slate is not None:
+            self._slate.shorten(self._lease)
+        self.beat()
 
     def _schedule(self) -> None:
         if self._soon is None and self._own is not None:
@@ -141,19 +154,20 @@ class Heart:
             return self._when_empty
         if give_up:
             log.error("the event loop has not answered for %.0f s: its leases are no longer renewed", silent)
-            return self._tuning.renew_every
-        deadline = began + self._tuning.lease
+            return self._every
+        lease = self._lease
+        deadline = began + lease
         self._beat_at = began
         notes = self._seats.notes()
         try:
-            reply = await store.renew(leases, self._tuning.lease, {at.run: note for at, (note, _) in notes.items()})
+            reply = await store.renew(leases, lease, {at.run: note for at, (note, _) in notes.items()})
         except StoreError as error:
             log.warning("cannot renew %s, next try in %.0f s: %s", plural(len(leases), "lease"), RETRY, error)
-            return min(RETRY, self._tuning.renew_every)
+            return min(RETRY, self._every)
         if self._slate is not None:
             self._slate.renewed(began)
         self._call_main(lambda: self._seats.renewed(leases, reply.items, deadline, notes))
-        return self._tuning.renew_every
+        return self._every
 
     def _probe(self) -> None:
         if self._asked_at is None:

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 SLOT = struct.Struct("<qddH230s")
 """A lease in shared memory: fence (0: the slot is free), since when and until when the worker has it by the monotonic
 clock, length of the run's id, the id."""
-HEADER = struct.Struct("<d?7xd")
-"""When the worker's heart last beat, whether the heart has given the leases up, and when the last successful renewal
-began. Both times are by the monotonic clock, which all processes of a host share. A heart also beats while the store
-does not answer: a beat does not mean that a lease was renewed."""
+SHORTER = struct.Struct("<f")
+"""The part of the HEADER that a worker writes when it stops."""
+HEADER = struct.Struct("<d?3xfd")
+"""When the worker's heart last beat, whether the heart has given the leases up, the seconds of a renewal if the worker
+stops (SHORTER; 0 while it does not), and when the last successful renewal began. Both times are by the monotonic clock,
+which all processes of a host share. A heart also beats while the store does not answer: a beat does not mean that a
+lease was renewed."""
 HELLO = 65_536
 LOOKS = 6
 """How often the renewer looks at a worker during one lease."""
@@ -93,19 +96,26 @@ class Client:
         """When the heart last beat, whether it has given the leases up, and when its last successful renewal began."""
         if self.memory is None:
             return 0.0, False, 0.0
-        alive, give_up, renewed = HEADER.unpack_from(self.memory, 0)
+        alive, give_up, _, renewed = HEADER.unpack_from(self.memory, 0)
         return float(alive), bool(give_up), float(renewed)
+
+    @property
+    def span(self) -> float:
+        """Seconds for which the leases are renewed now."""
+        shorter = 0.0 if self.memory is None else float(HEADER.unpack_from(self.memory, 0)[2])
+        return shorter or self.lease
 
     def leases(self) -> list[tuple[str, int, float]]:
         """Run, fence and the end of the lease of each run in hand."""
         if self.memory is None:
             return []
         found: list[tuple[str, int, float]] = []
-        renewals = self.beat()[2], self.renewed_at
+        renewal, span = max(self.beat()[2], self.renewed_at), self.span
         for at in range(HEADER.size, len(self.memory) - SLOT.size + 1, SLOT.size):
             fence, since, till, length, text = SLOT.unpack_from(self.memory, at)
             if fence:
-                till = max([till, *(renewal + self.lease for renewal in renewals if renewal >= since)])
+                if renewal >= since:  # a worker that stops makes its leases shorter
+                    till = max(till, renewal + span) if span == self.lease else renewal + span
                 # A slot that is being written may be torn: the store knows no such lease. The next look sees it whole.
                 found.append((text[:length].decode(errors="replace"), fence, till))
         return found
@@ -131,15 +141,16 @@ class Client:
         """Return the leases to renew now: run and fence. A worker that renews in time has no lease that ends soon. A
         worker that could not renew for half a lease has such leases, although it is not silent: a call may hold its
         interpreter from now on."""
-        if now - self.looked_at < 0.9 * self.lease / LOOKS:
+        span = self.span
+        if now - self.looked_at < 0.9 * span / LOOKS:
             return {}
         self.looked_at = now
         alive, given_up, _ = self.beat()
         silent, works = now - alive, self.works()
         if given_up:  # the heart is alive and has decided not to renew: the event loop does not answer
             return {}
-        ending = {run: fence for run, fence, till in self.leases() if till < now + self.lease / 2}
-        if silent <= self.lease / 2:
+        ending = {run: fence for run, fence, till in self.leases() if till < now + span / 2}
+        if silent <= span / 2:
             self.warned = self.give_up = False
         elif ending and silent > self.silence:
             self._log_release(silent)
@@ -173,8 +184,8 @@ async def renew(client: Client, backend: "Backend", leases: dict[str, int]) -> N
 
     from rota.domain.run import Lease
 
-    async with asyncio.timeout(max(SHORTEST, client.lease / LOOKS)), backend.open() as store:
-        await store.renew([Lease(run, fence, client.name) for run, fence in leases.items()], client.lease)
+    async with asyncio.timeout(max(SHORTEST, client.span / LOOKS)), backend.open() as store:
+        await store.renew([Lease(run, fence, client.name) for run, fence in leases.items()], client.span)
 
 
 def keep(client: Client, leases: dict[str, int], now: float) -> None:
@@ -228,7 +239,7 @@ def serve(listener: socket.socket, parent: int) -> None:
     for source in (listener.fileno(), parent):
         poll.register(source, select.POLLIN)
     while True:
-        soonest = min((client.lease / LOOKS for client in clients.values() if client.lease), default=None)
+        soonest = min((client.span / LOOKS for client in clients.values() if client.lease), default=None)
         for source, _ in poll.poll(None if soonest is None else soonest * 1000):
             if source == parent:
                 for gone in set(clients.values()):

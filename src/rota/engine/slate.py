@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from rota.domain.run import Lease
 from rota.domain.tuning import Tuning
-from rota.engine.renewer import HEADER, SLOT
+from rota.engine.renewer import HEADER, SHORTER, SLOT
 
 log = logging.getLogger("rota")
 
 _BEAT, _RENEWED = struct.Struct("<d?"), struct.Struct("<d")
-"""The two parts of the HEADER. Each is written alone: a beat leaves the renewal as it is."""
+"""Two parts of the HEADER. Each is written alone: a beat leaves the renewal as it is."""
 AGAIN = 0.5
 """Seconds after which a worker that could not call the renewer tries again."""
 
@@ -54,6 +54,10 @@ class Slate:
     def renewed(self, began: float) -> None:
         """A renewal of all leases has succeeded. `began` is the time before it read the leases."""
         _RENEWED.pack_into(self._memory, HEADER.size - _RENEWED.size, began)
+
+    def shorten(self, lease: float) -> None:
+        """From now on, every renewal is for `lease` seconds."""
+        SHORTER.pack_into(self._memory, _BEAT.size + 3, lease)
 
     def take(self, lease: Lease, till: float) -> None:
         """The worker holds `lease` until `till`. The worker writes this before it calls the handler."""

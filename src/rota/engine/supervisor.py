@@ -290,6 +290,7 @@ class Supervisor:
         in_hand = plural(len(self._seats.leases()), "run")
         log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, in_hand, drain_seconds)
         self._worker.stop_claiming()
+        self._heart.drain()
         await self._end("worker", patience=STOP_CLAIMING)
         drain = asyncio.create_task(self._calls.drain(drain_seconds, self.cleanup))
         hurry = asyncio.create_task(self._hurry.wait())
