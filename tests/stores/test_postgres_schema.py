@@ -223,3 +223,13 @@ async def test_a_schema_is_told_from_one_whose_name_reads_alike(
         await alike.migrate()
         assert await made(connection, backend) == before
         assert (await made(connection, alike)).keys() == before.keys()
+
+
+async def test_a_plan_says_what_a_migration_would_do_and_does_nothing(
+    postgres: PostgresServer, namespace: str, connection: asyncpg.Connection
+) -> None:
+    backend = PostgresBackend.from_url(f"{postgres.url}&schema={namespace}")
+    assert await backend.planned() == (0, schema.newest(), True)
+    assert not await connection.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", namespace)
+    await backend.migrate()
+    assert await backend.planned() == (schema.newest(), schema.newest(), False)

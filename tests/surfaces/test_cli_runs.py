@@ -156,7 +156,10 @@ def test_stored_text_cannot_play_tricks(rota: Called, monkeypatch: pytest.Monkey
 def test_migrate_tells_the_schema_before_and_after(rota: Called, tmp_path: Path) -> None:
     (tmp_path / "rota.db").unlink()
     newest = len(migrations())
+    assert rota.json("migrate", "--plan") == {"url": rota.url, "before": 0, "after": newest, "functions": False}
+    assert not (tmp_path / "rota.db").exists(), "a plan makes no file"
     assert rota.json("migrate") == {"url": rota.url, "before": 0, "after": newest}
+    assert "nothing would change" in rota("migrate", "--plan")
     assert rota.json("migrate") == {"url": rota.url, "before": newest, "after": newest}
     assert rota("migrate") == f"{rota.url} has schema {newest}: up to date\n"
     rota.url = "memory://"

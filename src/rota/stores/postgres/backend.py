@@ -82,6 +82,24 @@ class PostgresBackend:
         finally:
             await pool.close()
 
+    async def planned(self) -> tuple[int, int, bool]:
+        """Return the version of the schema, the one that `migrate` would bring it to, and whether `migrate` would
+        install functions. Nothing is changed."""
+        pool = Pool(self.address.dsn, self.url, 1, lambda: None)
+        try:
+            connection = await pool.open()
+            try:
+                found = await schema.schema_version(connection, self.address.schema, self.url)
+            finally:
+                connection.terminate()
+            return found.version, schema.newest(), found.functions < schema.FUNCTIONS
+        except StoreError:
+            raise
+        except Exception as error:
+            raise explain(error, self.url) from error
+        finally:
+            await pool.close()
+
     async def _ready(self, pool: Pool) -> tuple[int, int]:
         try:
             connection = await pool.open()

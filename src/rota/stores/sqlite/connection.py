@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +57,16 @@ def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     return found, len(scripts)
+
+
+def planned(path: str) -> tuple[int, int]:
+    """Return the version of the schema, 0 for a file that does not exist, and the one that `migrate` would bring it to.
+    Nothing is changed."""
+    if not Path(path).exists():
+        return 0, len(migrations())
+    readable = f"{Path(path).absolute().as_uri()}?mode=ro"
+    with plain_errors(path), closing(sqlite3.connect(readable, timeout=5.0, uri=True)) as connection:
+        return _version(connection, path), len(migrations())
 
 
 def begin(connection: sqlite3.Connection, path: str) -> None:
