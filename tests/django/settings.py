@@ -51,3 +51,4 @@ USE_TZ = True
 STATIC_URL = "static/"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROTA: dict[str, Any] = json.loads(os.environ.get("SHOP_ROTA", "{}"))
+TASKS = {"default": {"BACKEND": os.environ.get("SHOP_TASKS", "rota.django.tasks.RotaBackend"), "QUEUES": []}}

@@ -63,6 +63,19 @@ class Portal:
         except concurrent.futures.CancelledError:
             raise NotRunning("the app was stopped while this call waited") from None
 
+    async def acall(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Await `work()` on the background loop, from any other loop: short-lived loops share its open store."""
+        if stand_in.get() is not None or self.here:
+            return await work()
+
+        async def run() -> T:
+            return await work()
+
+        home = self._home.get()
+        with home.lock:
+            future = asyncio.run_coroutine_threadsafe(run(), home.started())
+        return await asyncio.wrap_future(future)
+
     @property
     def here(self) -> bool:
         """Does the caller run on the background loop?"""

@@ -1,7 +1,7 @@
 """rota for Django: add "rota.django" to INSTALLED_APPS.
 
-`rota.django.app` is the project's `Rota`. A name is loaded when code first uses it: the settings of a project are not
-read while they are being imported.
+`rota.django.app` is the project's `Rota`, `rota.django.task` is `@task` of django.tasks with rota's policies. A name is
+loaded when code first uses it: the settings of a project are not read while they are being imported.
 """
 
 from typing import TYPE_CHECKING
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rota.app.app import Rota
     from rota.django.lifespan import asgi
+    from rota.django.rota_task import task
 
     app: Rota
 
-__all__ = ["app", "asgi"]
+__all__ = ["app", "asgi", "task"]
 
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every name, also a misspelt one
@@ -26,4 +27,8 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every na
             from rota.django.lifespan import asgi
 
             return asgi
+        if name == "task":
+            from rota.django.rota_task import task
+
+            return task
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

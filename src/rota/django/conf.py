@@ -1,5 +1,6 @@
 """The setting `ROTA` of a Django project, checked."""
 
+import sys
 from collections.abc import Mapping
 from typing import Literal, cast
 
@@ -64,3 +65,9 @@ def _checked(raw: object) -> Conf:
         return msgspec.convert(dict(given), Conf)
     except msgspec.ValidationError as error:
         raise ImproperlyConfigured(f"ROTA: {error}") from None
+
+
+def in_tests() -> bool:
+    """Return whether Django's test environment is set up in this process."""
+    utils = sys.modules.get("django.test.utils")
+    return utils is not None and hasattr(getattr(utils, "_TestState", None), "saved_data")

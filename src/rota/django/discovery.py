@@ -11,6 +11,8 @@ from rota.django.conf import conf
 
 log = logging.getLogger("rota.django")
 
+OURS = "rota.django.tasks"
+"""The module of the task backends, which defines no task."""
 modules: dict[str, ModuleType] = {}
 """The modules that were imported, by name."""
 problems: dict[str, str] = {}
@@ -22,7 +24,7 @@ def discover() -> None:
     for config in apps.get_app_configs():
         for submodule in conf().task_modules:
             name = f"{config.name}.{submodule}"
-            if config.module is None or name in modules or not module_has_submodule(config.module, submodule):
+            if config.module is None or name in (*modules, OURS) or not module_has_submodule(config.module, submodule):
                 continue
             try:
                 modules[name] = import_module(name)

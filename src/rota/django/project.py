@@ -1,6 +1,5 @@
 """The `Rota` of a Django project, made when it is first used."""
 
-import sys
 import threading
 from pathlib import Path
 from urllib.parse import quote
@@ -8,12 +7,15 @@ from urllib.parse import quote
 from django.conf import settings
 
 from rota.app.app import Rota
-from rota.django.conf import Conf, conf
+from rota.django import discovery
+from rota.django.adoption import adopt_found
+from rota.django.conf import Conf, conf, in_tests
 from rota.settings import load
 from rota.settings.project import DATABASE
 
 _lock = threading.RLock()
 _made: list[Rota] = []
+_adopted_from = [0]  # the number of modules whose tasks the app has
 _known: tuple[tuple[bool, Conf], str] | None = None  # what the URL was made of, and the URL
 
 
@@ -22,6 +24,9 @@ def app() -> Rota:
     with _lock:
         if not _made:
             _made.append(Rota(store_url, tz=settings.TIME_ZONE))
+        if _adopted_from[0] != len(discovery.modules):
+            _adopted_from[0] = len(discovery.modules)
+            adopt_found(_made[0])
         return _made[0]
 
 
@@ -42,12 +47,6 @@ def _found_url(tested: bool, found: Conf) -> str:
         return load(url=found.url).store_url
     loaded = load()
     return loaded.store_url if loaded.source("url") != "default" else _beside_the_project()
-
-
-def in_tests() -> bool:
-    """Return whether Django's test environment is set up in this process."""
-    utils = sys.modules.get("django.test.utils")
-    return utils is not None and hasattr(getattr(utils, "_TestState", None), "saved_data")
 
 
 def _beside_the_project() -> str:

@@ -15,7 +15,7 @@ from django.core.handlers.base import BaseHandler
 from django.core.signals import request_started
 
 from rota.django import lifespan, stopping
-from rota.django.conf import conf
+from rota.django.conf import conf, in_tests
 from rota.django.servers import Server, forked_worker, gunicorn_worker, server_here
 
 log = logging.getLogger("rota.django")
@@ -107,8 +107,6 @@ def _here() -> _Process:
 
 def serve(why: str, server: Server | None = None) -> None:
     """Start the engine on threads of its own, once per process, unless the settings say otherwise."""
-    from rota.django.project import in_tests  # it imports the whole of rota, which `check` and `migrate` do not need
-
     here, server = _here(), server or Server()
     with here.lock:
         if here.decided:

@@ -6,7 +6,7 @@ No other module of rota imports either of them.
 # The stubs describe Django 6.1, and 5.2 may be installed.
 # pyright: reportMissingModuleSource=false
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from django.tasks import (
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
     from django.tasks.signals import task_enqueued, task_finished, task_started
     from django.utils.json import normalize_json
+
+    AnyTask = Task[..., Any]
+    AnyResult = TaskResult[Any, Any]
 else:
     try:
         from django.tasks import (
@@ -69,9 +72,13 @@ else:
         from django_tasks.signals import task_enqueued, task_finished, task_started
         from django_tasks.utils import normalize_json
 
+    AnyTask, AnyResult = Task, TaskResult  # at run time, not every version of these classes takes parameters
+
 __all__ = [
     "DEFAULT_TASK_BACKEND_ALIAS",
     "DEFAULT_TASK_QUEUE_NAME",
+    "AnyResult",
+    "AnyTask",
     "BaseTaskBackend",
     "DummyBackend",
     "ImmediateBackend",
