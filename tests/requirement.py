@@ -73,13 +73,13 @@ REQUIREMENTS = {
         "An environment variable turns the embedded engine off, and `rota serve` starts a service of its own."
     ),
     "1.4": Requirement(
-        "Each instance has a random name that no other instance has.",
-        not_yet="A process of the service is a scheduler, a worker or both.",
+        "Each instance has a random name that no other instance has. "
+        "A process of the service is a scheduler, a worker or both."
     ),
     "1.5": Requirement("A lease of 30 seconds is renewed for as long as its handler works."),
-    "1.6": Requirement(not_yet="The service answers `/health`, `/ready`, `/status` and `/metrics` on a port."),
+    "1.6": Requirement("The service answers `/health`, `/ready`, `/status` and `/metrics` on a port."),
     "1.7": Requirement(not_yet="Metrics count runs by status, durations, claims, lost leases and skipped work."),
-    "1.8": Requirement(not_yet="Alert rules cover a missing heartbeat, a high failure rate and lost leases."),
+    "1.8": Requirement("Alert rules cover a missing heartbeat, a high failure rate and lost leases."),
     "1.9": Requirement(
         "The history of a schedule names each tick, its run and the outcome. "
         "A ready-made task calls an HTTP API on an allowed host."
@@ -92,12 +92,12 @@ REQUIREMENTS = {
         "The engine moves between a dedicated and an embedded process and back without a lost or doubled tick."
     ),
     "1.13": Requirement(
-        "Seven days with four schedulers and a crash about every hour bring no duplicate and no missed tick.",
-        not_yet="Alert rules watch how fast the error budget is spent.",
+        "Seven days with four schedulers and a crash about every hour bring no duplicate and no missed tick. "
+        "Alert rules watch how fast the error budget is spent."
     ),
     "1.14": Requirement("Existing code takes a renewed lease by name, without a task."),
     "1.15": Requirement("Schedules follow the rows of a table of the application in one step."),
-    "1.16": Requirement(not_yet="Recording rules offer the metrics under the names of older dashboards."),
+    "1.16": Requirement("Recording rules offer the metrics under the names of older dashboards."),
     "1.17": Requirement(not_yet="The schedules of APScheduler are imported with their weekdays and time zones."),
     "1.a": Requirement("Weekdays are numbered from Sunday, 0 and 7, and have names."),
     "1.b": Requirement("A skipped tick leaves a record with the reason."),

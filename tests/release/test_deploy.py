@@ -14,6 +14,7 @@ from rota import Rota
 from rota.cli.tree import app as commands
 from rota.store import ClaimRequest, Report, Tally
 from rota.web.metrics import of_streams, registry
+from tests.requirement import requirement
 from tools.board import FILE, text
 
 ROOT = Path(__file__).parents[2]
@@ -59,10 +60,12 @@ def test_the_board_is_what_its_code_makes() -> None:
     assert FILE.read_text() == text(), "python -m tools.board writes it"
 
 
+@requirement("1.13")
 def test_at_most_five_alerts_page() -> None:
     severities = [alert["labels"]["severity"] for alert in ALERTS.values()]
     assert set(severities) == {"page", "ticket"}
     assert severities.count("page") <= MOST_PAGES
+    assert "14.4 * 0.001" in ALERTS["RotaStartsLateFast"]["expr"], "the budget of 99.9 % burns fourteen times too fast"
 
 
 @pytest.mark.parametrize("name", ALERTS)
@@ -76,6 +79,7 @@ def test_an_alert_has_a_runbook_that_names_a_command(name: str) -> None:
         assert path, f"there is no command rota {command}"
 
 
+@requirement("1.8")
 def test_every_alert_is_tested_with_its_series_and_without_any() -> None:
     tests = [test for file in RULES.glob("*.test.yml") for test in yaml.safe_load(file.read_text())["tests"]]
     fires, absent = set[str](), set[str]()
@@ -88,6 +92,7 @@ def test_every_alert_is_tested_with_its_series_and_without_any() -> None:
     assert fires == absent == ALERTS.keys()
 
 
+@requirement("1.16")
 def test_what_other_schedulers_call_their_metrics_is_recorded() -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     assert recorded >= {
