@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from rota.domain.lifecycle import Failed, Lost, Outcome, Paused, Released, Snoozed, Succeeded, settlement_of
 from rota.domain.run import Note, Progress, Run
 from rota.domain.settlement import Verdict
+from rota.domain.tail import TAIL, packed
 from rota.store import Renewal
 from storekit.contract.stage import BOOM, LEASE, Stage, Staged, new_run
 
@@ -94,3 +95,17 @@ class NoteContract(Staged):
         await stage.settle(settlement_of(run, Succeeded()))
         kept = [attempt.warnings for attempt in (await stage.see(run)).attempts]
         assert kept == [("slow disk", 'odd "name" 🦉'), ()]
+
+    async def test_the_log_of_an_attempt_is_kept_and_that_of_a_stale_one_is_not(self, stage: Stage) -> None:
+        logged = 'a "line" 🦉\n' * 4000  # 64 KiB and more
+        run = await stage.running()
+        old = replace(settlement_of(run, Released()), log=packed(logged))
+        await stage.settle(old)
+        run = await stage.take()
+        stale = replace(settlement_of(run, Succeeded()), fence=run.fence + 1, log=packed("a zombie\n"))
+        await stage.settle(stale)
+        await stage.settle(settlement_of(run, Succeeded()))
+        await stage.settle(old)  # its answer got lost
+        ended = await stage.see(run)
+        assert [attempt.logged[-9:] for attempt in ended.attempts] == ['"line" 🦉\n', ""]
+        assert len(ended.attempts[0].logged.encode(errors="replace")) <= TAIL + 3

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -196,3 +197,7 @@ async def whose_run_async() -> str:
 
 def headers_here() -> dict[str, str]:
     return dict(Context.current().headers)
+
+
+def say(word: str) -> None:
+    logging.getLogger("shop").warning("hello %s", word)

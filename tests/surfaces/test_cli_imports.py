@@ -40,6 +40,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "tasks resume": ["nightly"],
     "runs ls": ["--flow", "race_day"],
     "runs show": ["{run}"],
+    "runs logs": ["{run}"],
     "runs retry": ["{run}"],
     "runs cancel": ["{run}"],
     "runs pause": ["{run}"],

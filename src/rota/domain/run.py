@@ -9,6 +9,7 @@ from rota.domain.failure import Failure as Failure
 from rota.domain.fan import Gathers, Spreads
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
+from rota.domain.tail import unpacked
 
 ATTEMPTS_KEPT = 20
 DIGITS = 5
@@ -77,6 +78,13 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
     error: Failure | None = None
     warnings: tuple[str, ...] = ()
+    log: str = ""
+    """The end of what the handler logged, compressed; see `logged`."""
+
+    @property
+    def logged(self) -> str:
+        """The end of what the handler logged, if its task has `logs=True`."""
+        return unpacked(self.log)
 
 
 class Progress(Struct, frozen=True, omit_defaults=True):

@@ -10,6 +10,7 @@ from rota.domain.decision import Reason
 from rota.domain.guards import Mark
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Note, RunHead, State, after
 from rota.domain.secrets import scrubbed, secret_values, secrets_of
+from rota.domain.tail import packed, unpacked
 
 S = TypeVar("S", bound=RunHead)
 
@@ -64,11 +65,13 @@ class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
     note: Note | None = None
     warnings: tuple[str, ...] = ()
     stops: str | None = None
+    log: str = ""
+    """The end of what the handler logged (`domain.tail`)."""
 
 
 def without_secrets(settlement: Settlement, body: bytes, args: bytes) -> Settlement:
     """Return the settlement of a run with this body, called with these arguments, with `***` for each of its secrets in
-    the error, the warnings and the progress."""
+    the error, the warnings, the progress and the log."""
     names = secrets_of(body)
     if not names:
         return settlement
@@ -79,7 +82,8 @@ def without_secrets(settlement: Settlement, body: bytes, args: bytes) -> Settlem
     if note is not None and note.progress is not None:
         note = replace(note, progress=replace(note.progress, message=scrubbed(note.progress.message, values)))
     warnings = tuple(scrubbed(warning, values) for warning in settlement.warnings)
-    return replace(settlement, error=error, note=note, warnings=warnings)
+    log = packed(scrubbed(unpacked(settlement.log), values))
+    return replace(settlement, error=error, note=note, warnings=warnings, log=log)
 
 
 class Verdict(StrEnum):
@@ -148,6 +152,7 @@ def _unleased(run: S, settlement: Settlement, now: float) -> S:
         seconds=settlement.seconds,
         error=settlement.error,
         warnings=settlement.warnings,
+        log=settlement.log,
     )
     attempts = (*run.attempts, attempt)[-ATTEMPTS_KEPT:]
     return noted(replace(run, attempts=attempts, worker=None, until=None, claimed_at=None), settlement.note)

@@ -5,14 +5,18 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, TimedOut, settlement_of
 from rota.domain.run import Failure, Run
 from rota.domain.settlement import without_secrets
+from rota.domain.tail import Tail
 from rota.domain.text import plural
 from rota.engine.context import Context, context_here
 from rota.engine.endings import log_ending
 from rota.engine.events import Announcer
 from rota.engine.heart import Heart
+from rota.engine.log_tails import keep_tails
 from rota.engine.logs import run_here
 from rota.engine.runner import Runner
 from rota.engine.seats import Seat, Seats, Stop
@@ -48,6 +52,8 @@ class Calls:
         self._announcer = announcer
         self._resources = resources
         self._written = written
+        self._logged = frozenset(name for name, handler in runner.handlers.items() if handler.logs)
+        self._stop_tails = keep_tails() if self._logged else None
         self._waiters = Waiters(seats, runner.handlers.keys())
         self._loop = asyncio.get_running_loop()
 
@@ -55,6 +61,8 @@ class Calls:
         """Take a seat for `run` and call its handler in a task of its own. `deadline` is the end of the lease."""
         period = None if run.origin.period is None else self._written(run.origin.period)
         seat = Seat(run, Context(run, self._resources, self._heart.beat_soon, period), deadline)
+        if run.task in self._logged:
+            seat.context.tail = Tail()
         self._announcer.tallies.claimed(run)
         self._seats.take(seat)
         if len(self._seats) == 1:
@@ -89,6 +97,8 @@ class Calls:
             self._seats.leave(seat)
             return
         settlement = settlement_of(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
+        if seat.context.tail is not None:
+            settlement = replace(settlement, log=seat.context.log)
         settlement = without_secrets(settlement, seat.run.body, seat.args)
         self._settler.settle(settlement, seat.run)
         self._seats.leave(seat)
@@ -123,6 +133,8 @@ class Calls:
             if not seat.given_back:
                 self._give_back(seat)
         await self._runner.close()
+        if self._stop_tails is not None:
+            self._stop_tails()
         await self._announcer.drain()
 
     def _give_back(self, seat: Seat) -> None:

@@ -12,6 +12,7 @@ from rota.domain.arguments import encode_result
 from rota.domain.kinds import is_number
 from rota.domain.policy import FAR
 from rota.domain.run import Note, Progress, Run, storable
+from rota.domain.tail import LINE, Tail, packed
 from rota.errors import NotRunning
 
 MESSAGE_LIMIT = 500
@@ -46,6 +47,8 @@ class Context:
         self._noted = self._carried = 0
         self._extended = 0.0
         self._warnings: list[str] = []
+        self.tail: Tail | None = None
+        """What the handler logs, if its task has `logs=True`."""
 
     @staticmethod
     def current() -> "Context":
@@ -138,6 +141,16 @@ class Context:
     @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(self._warnings)
+
+    def log_line(self, line: str) -> None:
+        """The handler has logged a line."""
+        if self.tail is not None:
+            self.tail.add(storable(line, LINE))
+
+    @property
+    def log(self) -> str:
+        """The tail as it is stored with the attempt."""
+        return "" if self.tail is None else packed(self.tail.text())
 
     def stop(self) -> None:
         self._stopping = True

@@ -25,5 +25,7 @@ class Handler(Struct, frozen=True, kw_only=True):
     """What is called around the function, the first outermost."""
     dependencies: Dependencies | None = None
     """What the function needs beside its arguments."""
+    logs: bool = False
+    """The end of what the function logs is stored with the attempt."""
     fail_on: FailOn | None = None
     """Judges the result, unless the flow of the run does."""

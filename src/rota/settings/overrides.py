@@ -134,6 +134,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     max_losses: Annotated[int | UnsetType, says("Lost workers after which a run has failed.")] = UNSET
     lost: Annotated[Lost | UnsetType, says("What becomes of a run whose worker is lost: `retry` or `fail`.")] = UNSET
     keep: Annotated[Seconds | UnsetType, says("Seconds for which ended runs are kept, instead of `retention`.")] = UNSET
+    logs: Annotated[bool | UnsetType, says("Keep the end of what each call logs (`rota runs logs`).")] = UNSET
     schedule: Annotated[str | UnsetType, says("The trigger, such as `daily 03:00`.")] = UNSET
     overlap: Annotated[
         Overlap | UnsetType,

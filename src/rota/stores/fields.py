@@ -185,6 +185,12 @@ def _of_note(name: str) -> Callable[[Settlement], Any]:
     return lambda settlement: settlement.note and getattr(settlement.note, name)
 
 
+def _attempt(settlement: Settlement) -> tuple[object, ...]:
+    """Return what the worker knows of an attempt. Most have no log, and take no room for it."""
+    known = settlement.seconds, settlement.error, settlement.warnings
+    return (*known, settlement.log) if settlement.log else known
+
+
 SETTLEMENT_FIELDS = (
     SettlementField("id", "text", attrgetter("run")),
     SettlementField("fence", "integer", attrgetter("fence")),
@@ -195,7 +201,7 @@ SETTLEMENT_FIELDS = (
     SettlementField("delay", "float", lambda s: s.action.delay if isinstance(s.action, Requeue) else 0.0, 0.0),
     SettlementField("charge", "text", attrgetter("charge"), Charge.NONE),
     SettlementField("error", "json", attrgetter("error")),
-    SettlementField("attempt", "json", attrgetter("seconds", "error", "warnings")),
+    SettlementField("attempt", "json", _attempt),
     SettlementField("lost", "flag", attrgetter("lost"), False),
     SettlementField("called", "flag", attrgetter("called"), True),
     SettlementField("mark", "flag", attrgetter("mark"), True),

@@ -76,6 +76,7 @@ class Definition:
         self.fail_on = chosen(self.own_fail_on, fail_on)
         """What judges the results of the task's runs, unless a flow does."""
         self.expect = options.get("expect")
+        self.logs = options.get("logs", False)
         self.timed = timed_by(options)
         on_loop = inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
         default: ExecutorName = "loop" if on_loop else "thread"
@@ -228,6 +229,7 @@ class Definition:
             takes_context=self.takes_context,
             retry=self.retry,
             middleware=self.middleware,
+            logs=self.logs,
             dependencies=self.dependencies,
             fail_on=self.fail_on,
         )

@@ -64,6 +64,7 @@ TASK: dict[str, Kind] = {
         optional(lambda value: _is_span(value) or is_text(value)),
         'a number of seconds, a timedelta, or a text such as "30s"; None for no timeout',
     ),
+    "logs": FLAG,
     "max_losses": Kind(is_whole, "a whole number, at least 1"),
     "key": Kind(
         optional(instance_of(str, UserKey)),

@@ -77,6 +77,8 @@ class TaskOptions(TypedDict, total=False):
     """The task that is called with `Ended` when a run has failed for good, also because its worker was lost."""
     on_cancel: "Task[..., ..., Any, Any] | str | None"
     """The task that is called with `Ended` when a run was cancelled or has expired."""
+    logs: bool
+    """Keep the last 64 KiB of what the function logs with each attempt: `rota runs logs`. By default False."""
     middleware: Sequence[Middleware]
     """Async functions `(ctx, call)` around each call, inside those of the app."""
     fail_on: FailOn | None

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from rota.domain.run import Run, State
+from rota.domain.run import Attempt, Run, State
 from rota.domain.secrets import MASK, RESULT, hidden, secrets_of
 from rota.domain.spec import TaskSpec
+from rota.domain.text import clean
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import Page, Reads, RunQuery
 from rota.store.paging import pages
@@ -31,10 +32,27 @@ def run_view(run: Run) -> Record:
     """Return all fields of `run`; a new field of `Run` appears here without a change."""
     found = record(run)
     del found["body"]
+    found["attempts"] = [attempt_view(attempt) for attempt in run.attempts]
     if names := secrets_of(run.body):
         found |= {field: hidden(found[field], names) for field in ("args", "saved")}
         found["result"] = result_view(run, names)
     return {name: found[name] for name in FIRST} | found
+
+
+def attempt_view(attempt: Attempt) -> Record:
+    """Return an attempt without its log, which `logs_view` shows."""
+    found = record(attempt)
+    return {**found, "log": bool(found["log"])}
+
+
+def logs_view(run: Run) -> list[Record]:
+    """Return what the attempts of `run` have logged at their ends, for a task with `logs=True`."""
+    fields = ("fence", "worker", "outcome", "claimed_at", "ended_at")
+    return [
+        {name: record(attempt)[name] for name in fields} | {"text": clean(attempt.logged)}
+        for attempt in run.attempts
+        if attempt.log
+    ]
 
 
 def result_view(run: Run, names: Sequence[str] | None = None) -> object:

@@ -116,6 +116,11 @@ def _operate(service: Service, action: str, given: Given, show: Show) -> None:
     show.document(done, lambda: _lines(done))
 
 
+def _logs(service: Service, given: Given, show: Show) -> None:
+    found = service.send("GET", f"{API}/runs/{path_part(given['id'])}/logs").json()["items"]
+    runs.write_logs(show, found, bool(given.get("last")))
+
+
 def _undo(service: Service, given: Given, show: Show) -> None:
     """Undo an operation; else what an audit entry tells of."""
     id, note = path_part(given["id"]), {} if given.get("note") is None else {"note": given["note"]}
@@ -204,6 +209,7 @@ def _doctor(service: Service, given: Given, show: Show) -> None:
 COMMANDS: dict[Callable[..., Any], Remote] = {
     runs.ls: _runs,
     runs.show_run: _one("runs"),
+    runs.show_logs: _logs,
     acting.retry: _act("retry"),
     acting.cancel: _act("cancel"),
     acting.pause: _act("pause"),

@@ -1,24 +1,27 @@
 """`rota runs`: list and show runs; `acting` has what changes them."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import App, Parameter
 from msgspec.structs import replace
 
 from rota.cli.options.names import check_known_somewhere
-from rota.cli.options.parameters import LOOK, Shared
+from rota.cli.options.parameters import LOOK, Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.runs import acting
 from rota.cli.runs.filters import EVERY, Filter
 from rota.cli.runs.view import run_columns, run_page
 from rota.cli.schedules.find import find_schedule
+from rota.domain.run import Run
 from rota.domain.timing import shown
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import Schedules
 from rota.store import Page, RunQuery
 from rota.store.paging import with_fans
-from rota.views.runs import find_run, next_runs, run_view
+from rota.views.runs import find_run, logs_view, next_runs, run_view
+from rota.views.values import Record
 
 MOST = 1000
 
@@ -73,6 +76,37 @@ def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> Non
     page = target.run(read())
     run = page.runs[0]
     show.document(run_view(run), lambda: run_page(run, page.now))
+
+
+@runs.command(name="logs")
+def show_logs(
+    id: RunId,
+    /,
+    *,
+    last: Annotated[bool, Flag, Parameter(help="Only the last attempt.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Show what a run has logged: the last 64 KiB of each attempt, for a task with logs=True."""
+
+    async def read() -> Run:
+        async with target.client() as client:
+            return await client.run(await find_run(client, id))
+
+    write_logs(show, logs_view(target.run(read())), last)
+
+
+def write_logs(show: Show, found: Sequence[Record], last: bool) -> None:
+    logs = list(found[-1:] if last else found)
+    if show.json:
+        show.value(logs)
+        return
+    if not logs:
+        show.note("no log: only attempts of a task with logs=True that have ended have one")
+    for log in logs:
+        if len(found) > 1 and not last:
+            show.line(f"-- attempt {log['fence']}: {log['outcome']}, {log['ended_at']}")
+        show.line(str(log["text"]).rstrip("\n"))
 
 
 for command in (acting.retry, acting.cancel, acting.pause, acting.resume, acting.reschedule, acting.delete):

@@ -29,6 +29,7 @@ from rota.domain.arguments import Signature, encode_result
 from rota.domain.depends import Dependencies, dependencies_of, hidden_parameters
 from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Run, storable
+from rota.domain.tail import LINE, Tail
 from rota.engine.context import Context, context_here
 from rota.engine.executors.importable import resolve
 from rota.engine.executors.messages import (
@@ -49,6 +50,7 @@ from rota.engine.executors.messages import (
     frame,
 )
 from rota.engine.injection import Injection, PlainShared
+from rota.engine.log_tails import keep_tails
 from rota.engine.logs import configure, run_here
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, stored
 
@@ -217,10 +219,17 @@ class Server:
 class Seat:
     """One call, from the parent's message to the answer."""
 
+    keeps_tails = False
+
     def __init__(self, call: Call, send: "Callable[[Seat, Noted], None]") -> None:
         self.call = call
         run = replace(call.run, args=call.args)
         self.context = ForwardingContext(run, lambda note: send(self, note), call.period)
+        if call.logs:
+            self.context.tail = Tail()
+            if not self.keeps_tails:
+                Seat.keeps_tails = True
+                keep_tails()
         self._lock = threading.Lock()
         self._stopped = False
         self._cancel: Callable[[], object] | None = None
@@ -281,6 +290,10 @@ class ForwardingContext(Context):
     def extend(self, seconds: float) -> None:
         super().extend(seconds)
         self._send(Noted("extend", encode_result([seconds])))
+
+    def log_line(self, line: str) -> None:
+        """Each line goes at once: what a handler logged last before its process died is the most useful."""
+        self._send(Noted("log_line", encode_result([storable(line, LINE)])))
 
     def warn(self, message: str) -> None:
         super().warn(message)

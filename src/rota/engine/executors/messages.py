@@ -7,7 +7,7 @@ from rota.domain.run import Failure, Run
 from rota.engine.logs import LogSetup
 
 HEADER = 4
-NOTES = ("progress", "checkpoint", "warn", "extend")
+NOTES = ("progress", "checkpoint", "warn", "extend", "log_line")
 """The only methods of the parent's context that a child may call."""
 
 _encoder = Encoder()
@@ -30,6 +30,8 @@ class Call(Struct, tag=True, frozen=True):
     run: Run
     period: str | None = None
     """The period of the run, as the app writes it."""
+    logs: bool = False
+    """Whether the parent wants to hear what the handler logs."""
 
 
 class Stop(Struct, tag=True, frozen=True):

@@ -102,7 +102,13 @@ class ProcessExecutor:
             raise ChildDied("no child process: the worker has stopped", called=False)
         module, name = locate(handler)
         order = Call(
-            module, name, handler.takes_context, args, replace(context.run, args=b"", body=b""), context.period
+            module,
+            name,
+            handler.takes_context,
+            args,
+            replace(context.run, args=b"", body=b""),
+            context.period,
+            context.tail is not None,
         )
         while True:
             child = await self._take()

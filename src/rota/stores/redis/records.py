@@ -79,6 +79,7 @@ class _AttemptDetails(Struct, frozen=True, array_like=True):
     seconds: float | None = None
     error: Failure | None = None
     warnings: tuple[str, ...] = ()
+    log: str = ""
 
 
 _TYPES: dict[fields.Kind, Any] = {

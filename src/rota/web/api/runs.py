@@ -19,7 +19,7 @@ from rota.store import Command, RunQuery
 from rota.store.paging import with_fans
 from rota.store.queries import Instant
 from rota.views.decisions import why_view
-from rota.views.runs import run_view
+from rota.views.runs import logs_view, run_view
 from rota.views.shapes import INSTANT, Schema, listing, shape_of
 from rota.views.values import iso
 from rota.web.conditions import tag
@@ -30,6 +30,7 @@ from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, g
 from rota.web.submitting import call_named
 
 RUN = shape_of(Run, without=("body",))
+RUN["properties"]["attempts"]["items"]["properties"]["log"] = {"type": "boolean"}
 RUNS = listing(RUN)
 RUNS["properties"]["searched_back_to"] = {"anyOf": [INSTANT, {"type": "null"}]}
 MOST_WAIT = 60.0
@@ -233,6 +234,28 @@ async def result(call: Call[NoQuery, None]) -> Answer:
     return Answer({"result": shown_run(run_view(found), payload=True)["result"]})
 
 
+class AttemptLog(Struct, frozen=True):
+    """The end of what one attempt has logged. Terminal sequences are taken out."""
+
+    fence: int
+    worker: str
+    outcome: str
+    claimed_at: str
+    ended_at: str
+    text: str
+
+
+class LogsAnswer(Struct, frozen=True):
+    items: list[AttemptLog]
+
+
+async def logs(call: Call[NoQuery, None]) -> Answer:
+    found = await found_run(call)
+    if not call.principal.may(Right.PAYLOAD, found.task):
+        raise Problem(403, f"{call.principal.name} needs the right {Right.PAYLOAD}")
+    return Answer({"items": logs_view(found)})
+
+
 async def why(call: Call[NoQuery, None]) -> Answer:
     found = await found_run(call)
     return Answer(why_view(await call.app.why(found.id)))
@@ -307,6 +330,7 @@ ROUTES: list[Route[Any, Any]] = [
     ),
     get(f"{API}/runs", "Runs by filter, a page at a time", Right.READ, runs, RUNS, Listed),
     get(f"{API}/runs/{{id}}", "One run; with wait, when it has ended", Right.READ, run, RUN, Waiting),
+    get(f"{API}/runs/{{id}}/logs", "What a run has logged, attempt by attempt", Right.READ, logs, LogsAnswer),
     get(f"{API}/runs/{{id}}/result", "The result of a run", Right.READ, result, {"type": "object"}, also=(409,)),
     get(f"{API}/runs/{{id}}/why", "Why does it not run?", Right.READ, why, WHY),
     _write("cancel", "Cancel a run", cancel, {200: Changed, 202: Changed}),
