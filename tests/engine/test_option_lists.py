@@ -46,6 +46,7 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "priority": (7, spec("priority"), {}),
     "queue": ("images", spec("queue"), {}),
     "share": ("{path}", spec("share"), {}),
+    "trace": ("parent", lambda task: task.handler().trace, {}),
     "logs": (True, lambda task: task.handler().logs, {}),
     "executor": ("process", lambda task: task.handler().executor, {}),
     "key": ("{path}", spec("key"), {}),

@@ -24,6 +24,7 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("enabled", "x", "True or False"),
     ("enabled", 0, "True or False"),
     ("logs", "yes", "True or False"),
+    ("trace", "child", "choose link or parent"),
     ("within", "1h", "a number of seconds"),
     ("unique_in", 7, "a name that tasks share"),
     ("max_pending", 1e3, "a whole number from 1"),

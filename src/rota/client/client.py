@@ -24,6 +24,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.spec import TaskSpec
 from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
+from rota.engine.traces import decided, sending
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.forks import PerProcess
 from rota.store import (
@@ -148,7 +149,9 @@ class Client:
         runs = [self.prepared(run) for run in runs]
         refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
         wanted = [run for place, run in enumerate(runs) if place not in refused]
-        reply = await self._send(lambda store: store.put(wanted, plan), self.patience)
+        with sending(wanted) as carrying:
+            reply = await self._send(lambda store: store.put(carrying, plan), self.patience)
+            decided(reply.items)
         answers = iter(reply.items)
         found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
         await self._audit_put(runs, found)
@@ -279,6 +282,12 @@ class Client:
         run = self.prepared(run)
         if (refusal := self.refusal(run)) is not None:
             return refusal
+        with sending((run,)) as (run,):
+            decision = await self._submit(run, wait)
+            decided((decision,))
+        return decision
+
+    async def _submit(self, run: NewRun, wait: float) -> Decision:
         session = await self._session()
         clock = asyncio.get_running_loop().time
         deadline = clock() + wait
@@ -317,7 +326,9 @@ class Client:
         if self._no_touch_before:
             self._no_touch_before = now + TOUCH_AGAIN  # only this touch waits for the store
         try:
-            decision = await self._touch(run)
+            with sending((run,)) as (run,):
+                decision = await self._touch(run)
+                decided((decision,))
         except StoreUnavailable:
             self._no_touch_before = time.monotonic() + TOUCH_AGAIN
             raise

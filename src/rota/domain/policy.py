@@ -12,6 +12,7 @@ from rota.domain.kinds import check_struct, is_number, is_whole
 
 Backoff = Literal["exponential", "linear", "fixed"]
 Lost = Literal["retry", "fail"]
+TraceMode = Literal["link", "parent"]
 RetryFunction: TypeAlias = Callable[[int, Failure], float | None]
 """Takes the number of failures and the last one; returns the seconds until the next try, or None for no more."""
 

@@ -80,6 +80,8 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     log: str = ""
     """The end of what the handler logged, compressed; see `logged`."""
+    trace: str = ""
+    """The span of the call, as `traceparent` of W3C Trace Context; empty if the worker had no tracer."""
 
     @property
     def logged(self) -> str:

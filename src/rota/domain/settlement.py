@@ -67,6 +67,8 @@ class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
     stops: str | None = None
     log: str = ""
     """The end of what the handler logged (`domain.tail`)."""
+    trace: str = ""
+    """The span of the call, as a `traceparent`."""
 
 
 def without_secrets(settlement: Settlement, body: bytes, args: bytes) -> Settlement:
@@ -153,6 +155,7 @@ def _unleased(run: S, settlement: Settlement, now: float) -> S:
         error=settlement.error,
         warnings=settlement.warnings,
         log=settlement.log,
+        trace=settlement.trace,
     )
     attempts = (*run.attempts, attempt)[-ATTEMPTS_KEPT:]
     return noted(replace(run, attempts=attempts, worker=None, until=None, claimed_at=None), settlement.note)

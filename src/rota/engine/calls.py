@@ -21,6 +21,7 @@ from rota.engine.logs import run_here
 from rota.engine.runner import Runner
 from rota.engine.seats import Seat, Seats, Stop
 from rota.engine.settler import Settler
+from rota.engine.traces import processed, processing, traceparent
 from rota.engine.waiters import Waiters, serving
 
 log = logging.getLogger("rota")
@@ -53,6 +54,7 @@ class Calls:
         self._resources = resources
         self._written = written
         self._logged = frozenset(name for name, handler in runner.handlers.items() if handler.logs)
+        self._parents = frozenset(name for name, handler in runner.handlers.items() if handler.trace == "parent")
         self._stop_tails = keep_tails() if self._logged else None
         self._waiters = Waiters(seats, runner.handlers.keys())
         self._loop = asyncio.get_running_loop()
@@ -75,6 +77,7 @@ class Calls:
         serving.set((self._waiters, seat.lease))
         run_here.set(seat.run)
         context_here.set(seat.context)  # these variables are set for this asyncio task only
+        seat.span = processing(seat.run, seat.run.task in self._parents)
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         self._announcer.started(seat.run)
         outcome: Outcome | None = Interrupted()
@@ -100,6 +103,9 @@ class Calls:
         if seat.context.tail is not None:
             settlement = replace(settlement, log=seat.context.log)
         settlement = without_secrets(settlement, seat.run.body, seat.args)
+        if seat.span is not None:
+            settlement = replace(settlement, trace=traceparent(seat.span))
+            processed(seat.span, settlement)
         self._settler.settle(settlement, seat.run)
         self._seats.leave(seat)
         if seat.overdue is not None:

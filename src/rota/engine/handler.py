@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rota.domain.arguments import Signature
 from rota.domain.depends import Dependencies
-from rota.domain.policy import Retry
+from rota.domain.policy import Retry, TraceMode
 from rota.domain.results import FailOn
 from rota.engine.middleware import Middleware
 
@@ -27,5 +27,7 @@ class Handler(Struct, frozen=True, kw_only=True):
     """What the function needs beside its arguments."""
     logs: bool = False
     """The end of what the function logs is stored with the attempt."""
+    trace: TraceMode = "link"
+    """Whether a call is a trace of its own, with a link to its submit, or a part of the trace of the submit."""
     fail_on: FailOn | None = None
     """Judges the result, unless the flow of the run does."""

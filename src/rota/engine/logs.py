@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from rota.domain.run import Run
 from rota.domain.text import clean
+from rota.engine.traces import trace_id
 
 LogForm = Literal["text", "json"]
 COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31;1m"}
@@ -58,7 +59,7 @@ def configure(setup: LogSetup, replace: bool = False) -> None:
 
 def about(run: Run) -> dict[str, object]:
     """Return the `extra` of a log line about `run`, outside the call of its handler."""
-    return {"rota_task": run.task, "rota_run": run.id}
+    return {"rota_task": run.task, "rota_run": run.id, "rota_fence": run.fence}
 
 
 def local(created: float) -> str:
@@ -87,7 +88,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line; `task`, `run` and `worker` where they are known."""
+    """One JSON object per line; `task`, `run`, `fence`, `worker` and `trace` where they are known."""
 
     def format(self, record: logging.LogRecord) -> str:
         message, _, trace = record.getMessage().partition(TRACE)
@@ -110,6 +111,8 @@ def _whose(record: logging.LogRecord) -> dict[str, object]:
     found = {
         "task": fields.get("rota_task") or (run and run.task),
         "run": fields.get("rota_run") or (run and run.id),
+        "fence": fields.get("rota_fence") or (run and run.fence),
         "worker": worker_here.get() or (run and run.worker),
+        "trace": trace_id(),
     }
     return {name: value for name, value in found.items() if value}

@@ -6,13 +6,16 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.domain.lifecycle import Cancelled, Interrupted, Paused, Released
 from rota.domain.run import Lease, Note, Run
 from rota.engine.context import Context
 from rota.engine.slate import Slate
 from rota.store import Renewal
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 log = logging.getLogger("rota")
 
@@ -38,6 +41,7 @@ class Seat:
         self.called_at: float | None = None
         self.given_back = False  # the stopping worker has settled the run without waiting for the handler
         self.overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
+        self.span: Span | None = None  # of the call, if this program traces
 
     def request_stop(self, stop: Stop) -> None:
         """Ask the handler to end: by cancellation on the loop, by `ctx.stopping` in a thread.

@@ -15,6 +15,7 @@ from rota.domain.text import plural
 from rota.domain.ticks import deadline_tick, due_tick, late, moved_tick
 from rota.domain.timing import missed_words, shown
 from rota.engine.hooks import Hooks
+from rota.engine.traces import ticked, ticking
 from rota.errors import StoreError
 from rota.store import OFFER_AGAIN, Fired, MarkRow, RowQuery, RunQuery, Store
 from rota.store.paging import row_pages
@@ -96,12 +97,17 @@ class Ticks:
         """Fire the ticks. The store offers again what it did not take or whose reply was lost; a tick applies once."""
         if not ticks:
             return
+        begun = [ticking(schedule, tick) for schedule, tick in ticks]
         try:
-            reply = await self._store.fire([tick for _, tick in ticks])
+            reply = await self._store.fire([tick for tick, _ in begun])
         except StoreError as error:
+            for _, span in begun:
+                ticked(span, False, ())
             log.warning("cannot fire %s, offered again soon: %s", plural(len(ticks), "schedule"), error)
             return
         missed = 0
+        for (_, span), fired in zip(begun, reply.items, strict=True):
+            ticked(span, fired.applied, fired.decisions)
         for (schedule, tick), fired in zip(ticks, reply.items, strict=True):
             missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
             self._log(schedule, tick, fired, logging.WARNING if missed <= LOGGED else logging.DEBUG)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rota.domain.activity import Activity, Breaker, Mode, check_span
 from rota.domain.intake import check_priority, retention_of
 from rota.domain.keys import check_queue
-from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
+from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry, TraceMode
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
@@ -135,6 +135,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     lost: Annotated[Lost | UnsetType, says("What becomes of a run whose worker is lost: `retry` or `fail`.")] = UNSET
     keep: Annotated[Seconds | UnsetType, says("Seconds for which ended runs are kept, instead of `retention`.")] = UNSET
     logs: Annotated[bool | UnsetType, says("Keep the end of what each call logs (`rota runs logs`).")] = UNSET
+    trace: Annotated[TraceMode | UnsetType, says("Spans of calls: `link` to the submit, or its `parent`.")] = UNSET
     schedule: Annotated[str | UnsetType, says("The trigger, such as `daily 03:00`.")] = UNSET
     overlap: Annotated[
         Overlap | UnsetType,

@@ -186,9 +186,10 @@ def _of_note(name: str) -> Callable[[Settlement], Any]:
 
 
 def _attempt(settlement: Settlement) -> tuple[object, ...]:
-    """Return what the worker knows of an attempt. Most have no log, and take no room for it."""
+    """Return what the worker knows of an attempt. Most have neither log nor trace, and take no room
+    for them."""
     known = settlement.seconds, settlement.error, settlement.warnings
-    return (*known, settlement.log) if settlement.log else known
+    return (*known, settlement.log, settlement.trace) if settlement.log or settlement.trace else known
 
 
 SETTLEMENT_FIELDS = (

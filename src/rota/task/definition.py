@@ -15,7 +15,7 @@ from rota.domain.intake import Options, check_name, check_priority, retention_of
 from rota.domain.keys import KeyTemplate, check_queue, parameters_of
 from rota.domain.once import Once, memory_of
 from rota.domain.period import Period
-from rota.domain.policy import Policy, Retry, Share
+from rota.domain.policy import Policy, Retry, Share, TraceMode
 from rota.domain.results import FailOn, chosen
 from rota.domain.run import DEFAULT_QUEUE, Callback, State
 from rota.domain.schedule import Schedule
@@ -77,6 +77,7 @@ class Definition:
         """What judges the results of the task's runs, unless a flow does."""
         self.expect = options.get("expect")
         self.logs = options.get("logs", False)
+        self.trace: TraceMode = options.get("trace", "link")
         self.timed = timed_by(options)
         on_loop = inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
         default: ExecutorName = "loop" if on_loop else "thread"
@@ -230,6 +231,7 @@ class Definition:
             retry=self.retry,
             middleware=self.middleware,
             logs=self.logs,
+            trace=self.trace,
             dependencies=self.dependencies,
             fail_on=self.fail_on,
         )

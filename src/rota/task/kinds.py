@@ -109,6 +109,7 @@ TASK: dict[str, Kind] = {
 """The options that a kind checks."""
 ELSEWHERE = (
     "lost",
+    "trace",
     "priority",
     "executor",
     "unique",

@@ -9,7 +9,7 @@ from rota.domain.activity import Activity, Breaker
 from rota.domain.guards import Guards, Join, Sliding, Unique
 from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique, check_unique_in, window_of
 from rota.domain.once import Once, check_once
-from rota.domain.policy import Limit, Lost, Rate, Retry, Share
+from rota.domain.policy import Limit, Lost, Rate, Retry, Share, TraceMode
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
@@ -79,6 +79,9 @@ class TaskOptions(TypedDict, total=False):
     """The task that is called with `Ended` when a run was cancelled or has expired."""
     logs: bool
     """Keep the last 64 KiB of what the function logs with each attempt: `rota runs logs`. By default False."""
+    trace: TraceMode
+    """With OpenTelemetry: `link` (the default) makes each call a trace of its own, linked to its submit; `parent` makes
+    it a part of the trace of the submit."""
     middleware: Sequence[Middleware]
     """Async functions `(ctx, call)` around each call, inside those of the app."""
     fail_on: FailOn | None
@@ -163,6 +166,8 @@ def check_together(options: TaskOptions, fn: Callable[..., Any]) -> None:
     if ((limit and limit.per_key) or (rate and rate.per_key)) and options.get("key") is None:
         raise ValueError('a limit or rate per_key needs key=, e.g. key="{path}"')
     _check_executor(options.get("executor"), fn)
+    if options.get("trace", "link") not in ("link", "parent"):
+        raise ValueError(f"trace={options.get('trace')!r}: choose link or parent")
     check_fail_on(options.get("fail_on"))
     for alias in options.get("aliases", ()):
         check_name(alias)

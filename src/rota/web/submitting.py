@@ -1,14 +1,17 @@
 """Submitting by name: the call of a task whose code may be in another process."""
 
+import re
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.app.core import core_of
 from rota.client.client import Client
 from rota.domain.intake import Options, check_name
 from rota.domain.run import NewRun
 from rota.domain.spec import TaskSpec
+from rota.engine.traces import NAMES
 from rota.errors import RotaError
 from rota.store import RowQuery
 from rota.task import Call as TaskCall
@@ -17,6 +20,10 @@ from rota.task.remote import call_by_spec
 from rota.web.problems import Problem, problem_of
 from rota.web.rights import Right
 from rota.web.routes import Call
+
+TRACESTATE = 512
+"""Characters of `tracestate` that are taken along, as W3C Trace Context asks for."""
+_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Made(Struct, frozen=True):
@@ -33,6 +40,14 @@ class Made(Struct, frozen=True):
             raise problem_of(error) from None
 
 
+def _traced(options: Options, call: Call[Any, Any]) -> Options:
+    """Return the options with the trace context of the request in the headers of the run, if there is one."""
+    given = {name: value for name in NAMES if (value := call.request.headers.get(name)) is not None}
+    if not _PARENT.fullmatch(given.get("traceparent", "")) or len(given.get("tracestate", "")) > TRACESTATE:
+        return options
+    return replace(options, headers={**given, **(options.headers or {})})
+
+
 async def call_named(
     call: Call[Any, Any],
     task: str,
@@ -45,6 +60,8 @@ async def call_named(
     else the published spec says how to call it."""
     if not call.principal.may(right, task):
         raise Problem(403, f"{call.principal.name} needs the right {right} for the task {task}")
+    if right is Right.SUBMIT:
+        options = _traced(options, call)
     try:
         known = core_of(call.app).registry.names().get(check_name(task))
         if known is not None:

@@ -113,11 +113,19 @@ class _Attempt(Struct, frozen=True, omit_defaults=True):
     error: Failure | None = None
     warnings: tuple[str, ...] = ()
     log: str = ""
+    trace: str = ""
 
 
 def _attempt(settlement: Settlement) -> str:
     """The client's part of an attempt, as JSON without braces; `outcome` is first, for the function `was_settled`."""
-    known = _Attempt(settlement.outcome, settlement.seconds, settlement.error, settlement.warnings, settlement.log)
+    known = _Attempt(
+        settlement.outcome,
+        settlement.seconds,
+        settlement.error,
+        settlement.warnings,
+        settlement.log,
+        settlement.trace,
+    )
     return to_json(known)[1:-1]
 
 

@@ -80,6 +80,7 @@ class _AttemptDetails(Struct, frozen=True, array_like=True):
     error: Failure | None = None
     warnings: tuple[str, ...] = ()
     log: str = ""
+    trace: str = ""
 
 
 _TYPES: dict[fields.Kind, Any] = {
