@@ -11,7 +11,7 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.conf import settings
-from django.db import close_old_connections, connections, reset_queries
+from django.db import connections, reset_queries
 from django.utils import timezone
 
 from rota.django.conf import in_tests
@@ -80,7 +80,7 @@ def handler_for(task: AnyTask) -> Callable[..., Any]:
 
 
 def _between_connections(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    close_old_connections()
+    _close_old_connections()
     if settings.DEBUG:
         reset_queries()
     try:
@@ -94,7 +94,15 @@ def _between_connections(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str,
         call.succeed(value)
         return value
     finally:
-        close_old_connections()
+        _close_old_connections()
+
+
+def _close_old_connections() -> None:
+    """Do as Django's `close_old_connections`, but leave a connection in a transaction alone: that of a test, whose
+    thread makes the call."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
 
 
 async def _in_a_thread_of_its_own(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
