@@ -79,6 +79,10 @@ class Writer:
         ]
         return "{\n" + "\n".join(lines) + "\n}"
 
+    def mapping(self, schema: Schema, wanted: str) -> str:
+        values = schema.get("additionalProperties")
+        return f"Record<string, {self.type(values, wanted) if isinstance(values, dict) else 'unknown'}>"
+
     def type(self, schema: Schema, wanted: str) -> str:
         if "$ref" in schema:
             return str(schema["$ref"]).rpartition("/")[2]
@@ -94,7 +98,7 @@ class Writer:
                 inner = self.type(schema.get("items", {}), wanted)
                 return f"({inner})[]" if " | " in inner else f"{inner}[]"
             case "object":
-                return self.name(schema, wanted) if schema.get("properties") else "Record<string, unknown>"
+                return self.name(schema, wanted) if schema.get("properties") else self.mapping(schema, wanted)
             case "integer" | "number":
                 return "number"
             case "string" | "boolean" | "null":

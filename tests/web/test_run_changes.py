@@ -1,5 +1,7 @@
 """Runs over HTTP, continued: count, lineage, change, delete."""
 
+import msgspec
+
 from rota import Rota
 from rota.testing import StoreClock
 from tests.web.conftest import Caller
@@ -95,3 +97,21 @@ async def test_lineage_of_a_step_names_its_neighbours(app: Rota, caller: Caller)
     assert ([each["step"] for each in found["after"]], found["before"]) == (["report"], [])
     found = (await caller().get(f"{RUNS}/{started['report'].run}/lineage")).json()
     assert ([each["step"] for each in found["before"]], found["after"]) == (["load"], [])
+
+
+async def test_a_retry_may_change_arguments_and_keeps_the_secrets_that_it_does_not_name(
+    app: Rota, caller: Caller
+) -> None:
+    http = caller("operator")
+    first = (await http.post(RUNS, json={"task": "greet", "args": {"user": "nobody", "password": "s3"}})).json()["run"]
+    async with app:
+        await http.get(f"{RUNS}/{first}", params={"wait": 10})
+    change = {"args": {"user": "ada"}, "note": "a name that exists"}
+    made = [(await http.post(f"{RUNS}/{first}/retry", json=change)).json() for _ in range(2)]
+    assert made[0]["run"] == made[1]["run"]
+    again = await app.client().run(made[0]["run"])
+    assert msgspec.json.decode(again.args) == {"user": "ada", "password": "s3"}
+    assert (again.origin.kind, again.origin.of) == ("retry", first)
+    masked = await http.post(f"{RUNS}/{first}/retry", json={"args": {"password": "***"}})
+    unbound = await http.post(f"{RUNS}/{first}/retry", json={"args": {"nobody_knows": 1}})
+    assert (masked.status_code, unbound.status_code) == (422, 422)

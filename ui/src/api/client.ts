@@ -21,6 +21,8 @@ export interface Reply<T> {
   text: string;
   etag: string | null;
   status: number;
+  /** The audit entry of a single act, by which it can be undone. */
+  audit: string | null;
 }
 
 /** False once the service has said that it does not know the visitor. */
@@ -62,7 +64,7 @@ export async function send<R extends Route>(route: R, call: Call<R> = {}): Promi
   }
   const data = parsed<Answer<R>>(text);
   noteTime(data);
-  return { data: data as Answer<R>, text, etag, status: response.status };
+  return { data: data as Answer<R>, text, etag, status: response.status, audit: response.headers.get("Rota-Audit") };
 }
 
 /** Send a request, and return what it answers. Raises Problem. */

@@ -12,6 +12,20 @@ export interface About {
   key?: string | null;
 }
 
+export interface AgainBody {
+  args?: Record<string, unknown> | null;
+  note?: string | null;
+}
+
+export interface AttemptLog {
+  fence: number;
+  worker: string;
+  outcome: string;
+  claimed_at: string;
+  ended_at: string;
+  text: string;
+}
+
 export interface AuditEntry {
   at: string;
   by: string;
@@ -422,6 +436,10 @@ export interface LoginBody {
   token: string;
 }
 
+export interface LogsAnswer {
+  items: AttemptLog[];
+}
+
 export interface Mark {
   task: string;
   key: string;
@@ -456,7 +474,7 @@ export interface NewRunBody {
   timeout?: number | null;
   retry?: number | null;
   lost?: "fail" | "retry" | null;
-  headers?: Record<string, unknown> | null;
+  headers?: Record<string, string> | null;
   unknown_ok?: boolean;
   note?: string | null;
 }
@@ -522,8 +540,8 @@ export interface PostOperationsAnswer {
   matched: number;
   more: boolean;
   sample: Run[];
-  by_task: Record<string, unknown>;
-  by_state: Record<string, unknown>;
+  by_task: Record<string, number>;
+  by_state: Record<string, number>;
 }
 
 export interface PostSchedulesIdBackfillAnswer {
@@ -617,7 +635,7 @@ export interface PulledRun {
   attempt: number;
   until: string;
   deadline: string | null;
-  headers: Record<string, unknown>;
+  headers: Record<string, string>;
   saved: unknown;
 }
 
@@ -680,7 +698,7 @@ export interface RenewBody {
   worker: string;
   leases: PullLease[];
   lease?: number;
-  notes?: Record<string, unknown>;
+  notes?: Record<string, PullNote>;
 }
 
 export interface Renewed {
@@ -768,6 +786,8 @@ export interface RunAttempts {
   seconds: number | null;
   error: RunError | null;
   warnings: string[];
+  log: boolean;
+  trace: string;
 }
 
 export interface RunCooldowns {
@@ -1249,14 +1269,15 @@ export interface Routes {
   "GET /runs/{id}": { query: { wait?: number }; body: null; answer: Run };
   "PATCH /runs/{id}": { query: NoQuery; body: RunPatch; answer: Run };
   "DELETE /runs/{id}": { query: { note?: string | null }; body: null; answer: null };
+  "GET /runs/{id}/logs": { query: NoQuery; body: null; answer: LogsAnswer };
   "GET /runs/{id}/result": { query: NoQuery; body: null; answer: Record<string, unknown> };
   "GET /runs/{id}/why": { query: NoQuery; body: null; answer: Why };
   "POST /runs/{id}/cancel": { query: NoQuery; body: NoteBody; answer: Changed };
   "POST /runs/{id}/pause": { query: NoQuery; body: NoteBody; answer: Changed };
   "POST /runs/{id}/resume": { query: NoQuery; body: NoteBody; answer: Changed };
-  "POST /runs/{id}/retry": { query: NoQuery; body: NoteBody; answer: Submitted };
   "GET /runs/count": { query: { state?: State[]; task?: string[]; key?: string | null; queue?: string[]; group?: string | null; schedule?: string | null; flow?: string | null; period?: string | null; origin?: string | null; worker?: string | null; error?: string | null; reason?: string | null; retry_of?: string | null; since?: string | null; until?: string | null; by?: "created" | "due" | "finished"; q?: string | null; order?: "created" | "due" | "finished"; at_most?: number; group_by?: "error" | "state" | "task" | null }; body: null; answer: Count };
   "GET /runs/{id}/lineage": { query: NoQuery; body: null; answer: Lineage };
+  "POST /runs/{id}/retry": { query: NoQuery; body: AgainBody; answer: Submitted };
   "POST /operations": { query: NoQuery; body: OperationBody; answer: PostOperationsAnswer | Operation };
   "GET /operations": { query: { limit?: number; cursor?: string | null }; body: null; answer: GetOperationsAnswer };
   "GET /operations/{id}": { query: NoQuery; body: null; answer: Operation };

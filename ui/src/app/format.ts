@@ -49,11 +49,20 @@ export function span(seconds: number): string {
   return `${Math.floor(whole / unit)} ${name}${left && next ? ` ${left} ${next[1]}` : ""}`;
 }
 
+/** Return a span in one unit, as people say it: `3 min`, `9 h`; a few hours in two: `1 h 20 min`. */
+function rough(seconds: number): string {
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 6 * 3_600) return span(Math.floor(seconds / 60) * 60);
+  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3_600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
 /** Return how far an instant is from now: `in 5 min`, `12 s ago`, `now`. */
 export function relative(at: number, now: number): string {
   const seconds = (at - now) / 1000;
   if (Math.abs(seconds) < 1) return "now";
-  const text = span(Math.abs(seconds) < 60 ? Math.round(seconds) : seconds);
+  const text = rough(Math.abs(seconds));
   return seconds > 0 ? `in ${text}` : `${text} ago`;
 }
 

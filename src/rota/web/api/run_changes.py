@@ -1,5 +1,6 @@
-"""Runs, continued: count them, see where one comes from, change a queued one, delete an ended one."""
+"""Runs, continued: count them, see where one comes from, change a queued one, retry or delete an ended one."""
 
+import hashlib
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,7 +10,11 @@ from msgspec.structs import replace
 
 from rota.app.core import core_of
 from rota.client.edits import Changes, merged, share_after
-from rota.domain.intake import PRIORITY, Options
+from rota.client.handle import accept
+from rota.domain import codec
+from rota.domain.decision import Reason
+from rota.domain.ids import derived
+from rota.domain.intake import PRIORITY, Options, retry_of
 from rota.domain.run import Run, State
 from rota.errors import InvalidArguments
 from rota.store import Command, Edited, RunQuery
@@ -19,7 +24,7 @@ from rota.views.counts import By, CountView, count_view
 from rota.views.lineage import LineageView, lineage_view
 from rota.views.shapes import shape_of
 from rota.views.values import record
-from rota.web.api.runs import RUN, Filter, found_run, shown, tag_of
+from rota.web.api.runs import RUN, Filter, Submitted, found_run, shown, tag_of
 from rota.web.conditions import IF_MATCH, check_match
 from rota.web.masks import check_unmasked
 from rota.web.problems import Problem, problem_of
@@ -45,6 +50,13 @@ class RunPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     def changes(self) -> Changes:
         return Changes(at=self.due_at, priority=self.priority, expires=self.expires_at, args=self.args)
+
+
+class AgainBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`args`: a JSON merge patch on the arguments of the run; what it does not name stays, secrets too."""
+
+    args: dict[str, Any] | None = None
+    note: Text | None = None
 
 
 def visible(principal: Principal, query: RunQuery) -> RunQuery | None:
@@ -97,6 +109,26 @@ def _check_arguments(call: Call[Any, Any], run: Run, change: dict[str, Any]) -> 
         raise problem_of(error) from None
 
 
+async def retry(call: Call[NoQuery, AgainBody]) -> Answer:
+    """A second retry of a run with the same arguments is the same run."""
+    run = await found_run(call)
+    _check_operates(call, run)
+    if not run.state.final:
+        raise Problem(409, f"the run is {run.state}: only a run that has ended can be retried")
+    change = call.body.args
+    new = retry_of(run)
+    if change:
+        check_unmasked(change, "/args")
+        _check_arguments(call, run, change)
+        args = msgspec.json.encode(merged(msgspec.json.decode(run.args), change))
+        id = derived("retry of", run.id, hashlib.sha256(args).hexdigest())
+        new = replace(new, id=id, body=codec.with_args(new.body, args))
+    decision = accept(await call.client.submit(new))
+    created = decision.reason is Reason.ACCEPTED
+    where = f"{call.prefix}{API}/runs/{decision.run}"
+    return Answer(Submitted(decision.run, str(decision.reason), created), 201, {"Location": where})
+
+
 def _not_queued(run: Run) -> Problem:
     if run.state is State.QUEUED:
         return Problem(409, "the arguments of the run have changed meanwhile: read the run again")
@@ -135,6 +167,16 @@ ROUTES: list[Route[Any, Any]] = [
         {200: RUN},
         (409, 412),
         conditions=(IF_MATCH,),
+    ),
+    write(
+        "POST",
+        f"{PATH}/retry",
+        "Do the work of an ended run again",
+        Right.OPERATE,
+        retry,
+        AgainBody,
+        {201: Submitted, 200: Submitted},
+        (409,),
     ),
     write(
         "DELETE", PATH, "Delete a run that has ended", Right.OPERATE, delete, None, {204: None}, (409,), query=NoteQuery

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rota.client.handle import RunHandle
 from rota.domain.answers import Fact
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
@@ -283,15 +282,6 @@ async def _control(call: Call[NoQuery, NoteBody], command: Command) -> Answer:
     return Answer(Changed(bool(reply.items[0]), str(now.state)), 202 if asked else 200)
 
 
-async def retry(call: Call[NoQuery, NoteBody]) -> Answer:
-    found = await found_run(call)
-    if not found.state.final:
-        raise Problem(409, f"the run is {found.state}: only a run that has ended can be retried")
-    known: RunHandle[Any] = await RunHandle[Any](call.client, found.id).retry()
-    where = f"{call.prefix}{API}/runs/{known.id}"
-    return Answer(Submitted(known.id, "accepted", known.created), 201, {"Location": where})
-
-
 Write = Callable[[Call[NoQuery, NoteBody]], Awaitable[Answer]]
 
 
@@ -336,5 +326,4 @@ ROUTES: list[Route[Any, Any]] = [
     _write("cancel", "Cancel a run", cancel, {200: Changed, 202: Changed}),
     _write("pause", "Pause a run", pause, {200: Changed, 202: Changed}),
     _write("resume", "Resume a paused run", resume, {200: Changed}),
-    _write("retry", "Do the work of an ended run again", retry, {201: Submitted, 200: Submitted}),
 ]

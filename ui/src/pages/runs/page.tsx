@@ -1,43 +1,97 @@
-import { ask } from "../../api/client";
-import { useResource } from "../../api/resource";
-import { now } from "../../app/clock";
-import { filterOf } from "../../app/filter";
+import { useComputed, useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { counted } from "../../app/format";
+import { bind } from "../../app/keys";
 import { place, search } from "../../app/router";
-import { Empty, Show } from "../../parts/empty";
-import { RunLink, TaskLink } from "../../parts/link";
+import { may } from "../../app/session";
+import { Empty, Loading, ProblemView } from "../../parts/empty";
+import { csvOf, keepFile } from "../../parts/export";
+import { OperationDialog, type Asked } from "../../parts/operation";
 import { Head } from "../../parts/page";
-import { StateMark } from "../../parts/state";
-import { Table } from "../../parts/table";
-import { Ago } from "../../parts/time";
+import { Time } from "../../parts/time";
+import "../../styles/runs.css";
+import { Actions } from "./actions";
+import { Facets } from "./facets";
+import { bindingsOf } from "./keys";
+import { RunList } from "./list";
+import { Selection } from "./selection";
+import { RunTable } from "./table";
 
 export default function RunsPage() {
-  const runs = useResource(
-    search.value,
-    (signal) => ask("GET /runs", { query: { ...filterOf(place.peek().query, now.peek()), limit: 100 }, signal }),
-    ["runs"],
-  );
+  const again = useSignal(0);
+  const key = `${search.value} ${again.value}`;
+  return <Found key={key} onAgain={() => (again.value += 1)} />;
+}
+
+function Found({ onAgain }: { onAgain: () => void }) {
+  const query = place.peek().query;
+  const list = useMemo(() => new RunList(query), []);
+  const selection = useMemo(() => new Selection(), []);
+  const asked = useSignal<Asked | null>(null);
+  const menu = useSignal(false);
+  const empty = useComputed(() => list.rows.value.length === 0);
+  useEffect(() => () => list.close(), []);
+  useEffect(() => bind(bindingsOf(list, selection, menu)), []);
+
+  const problem = list.problem.value;
   return (
     <>
-      <Head title="Runs" />
-      <Show of={runs}>
-        {(found) =>
-          found.items.length === 0 ? (
-            <Empty title="No run matches" command="rota runs submit TASK" />
-          ) : (
-            <Table
-              label="Runs"
-              rows={found.items}
-              keyOf={(run) => run.id}
-              columns={[
-                { name: "state", cell: (run) => <StateMark state={run.state} /> },
-                { name: "task", cell: (run) => <TaskLink name={run.task} /> },
-                { name: "run", cell: (run) => <RunLink id={run.id} /> },
-                { name: "made", wide: true, cell: (run) => <Ago at={run.created_at} /> },
-              ]}
-            />
-          )
-        }
-      </Show>
+      <Head title="Runs" about={<Tally list={list} />}>
+        {list.fresh.value > 0 && (
+          <button type="button" class="pill new" onClick={onAgain}>
+            {counted(list.fresh.value, "new run")}: show
+          </button>
+        )}
+        <button type="button" class="small" onClick={() => keepFile("runs.csv", csvOf(list.rows.value))}>
+          CSV
+        </button>
+        <button type="button" class="small" onClick={() => keepFile("runs.json", JSON.stringify(list.rows.value, null, 1))}>
+          JSON
+        </button>
+      </Head>
+      <div class="withfacets">
+        <Facets query={query} />
+        <div>
+          {problem && <ProblemView problem={problem} retry={() => void list.more()} />}
+          {!empty.value && <RunTable list={list} selection={selection} />}
+          {empty.value && !problem && (list.loading.value ? <Loading /> : <NoRuns filtered={query.size > 0} />)}
+          {list.searchedBackTo.value && !list.ended.value && (
+            <p class="dim">
+              Searched back to <Time at={list.searchedBackTo.value} />.{" "}
+              <button type="button" class="small" onClick={() => void list.more()}>
+                Search further
+              </button>
+            </p>
+          )}
+        </div>
+      </div>
+      {may("operate") && <Actions list={list} selection={selection} menu={menu} onAsk={(each) => (asked.value = each)} />}
+      {asked.value && (
+        <OperationDialog
+          asked={asked.value}
+          onClose={() => {
+            asked.value = null;
+            selection.clear();
+          }}
+        />
+      )}
     </>
+  );
+}
+
+function Tally({ list }: { list: RunList }) {
+  const read = list.rows.value.length;
+  return <span role="status">{list.loading.value && !read ? "…" : `${counted(read, "run", !list.ended.value)}`}</span>;
+}
+
+function NoRuns({ filtered }: { filtered: boolean }) {
+  return filtered ? (
+    <Empty title="No run matches">
+      <p>Take a word out of the search, or ask why: a task that was never submitted has no runs.</p>
+    </Empty>
+  ) : (
+    <Empty title="No run yet" command="rota submit TASK --arg name=value">
+      <p>Submit a task from code, over HTTP or with the command line; a schedule makes runs, too.</p>
+    </Empty>
   );
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Why } from "../../api/types";
+import { Sentence } from "../../parts/sentence";
 import "../../styles/why.css";
 
 /** The answer in one sentence, then all that was looked at; what holds the work back is marked. */
@@ -7,7 +8,7 @@ export function Answer({ why, children }: { why: Why; children?: ComponentChildr
   return (
     <section class="answer" aria-label="Answer">
       <p class="verdict" data-held={why.held} aria-live="polite">
-        {why.answer}
+        <Sentence text={why.answer} />
       </p>
       <p class="dim">
         {why.kind} <span class="mono">{why.subject}</span>
@@ -22,7 +23,7 @@ export function Answer({ why, children }: { why: Why; children?: ComponentChildr
               {fact.about}
             </dt>
             <dd>
-              {fact.text}
+              <Sentence text={fact.text} copies={false} />
               {fact.holds && <span class="tag">holds it back</span>}
             </dd>
           </div>

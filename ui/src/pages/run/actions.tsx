@@ -1,0 +1,84 @@
+import { useSignal } from "@preact/signals";
+import type { Run } from "../../api/types";
+import { go } from "../../app/router";
+import { may } from "../../app/session";
+import { act } from "../../parts/act";
+import { RetryDialog } from "./retry";
+
+interface Props {
+  run: Run;
+  args: string | null;
+  reload: () => void;
+}
+
+/** What can be done with a run in its state, by who looks at it. */
+export function RunActions({ run, args, reload }: Props) {
+  const editing = useSignal(false);
+  if (!may("operate")) return null;
+  const path = { id: run.id };
+  const isFinal = run.finished_at !== null;
+
+  async function cancel(): Promise<void> {
+    await act("POST /runs/{id}/cancel", { path, body: {} }, (reply) => (reply.status === 202 ? "Asked to stop" : "Cancelled"));
+    reload();
+  }
+  async function pause(): Promise<void> {
+    await act("POST /runs/{id}/pause", { path, body: {} }, (reply) => (reply.status === 202 ? "Asked to pause" : "Paused"));
+    reload();
+  }
+  async function resume(): Promise<void> {
+    await act("POST /runs/{id}/resume", { path, body: {} }, "Resumed");
+    reload();
+  }
+  async function startNow(): Promise<void> {
+    await act("PATCH /runs/{id}", { path, body: { due_at: new Date().toISOString() } }, "Due now");
+    reload();
+  }
+  async function retry(): Promise<void> {
+    const reply = await act("POST /runs/{id}/retry", { path, body: {} }, "Retried as a new run");
+    if (reply) go(`/runs/${encodeURIComponent(reply.data.run)}`);
+  }
+
+  return (
+    <>
+      {isFinal && (
+        <>
+          <button type="button" class="primary" onClick={() => void retry()}>
+            Retry
+          </button>
+          <button type="button" onClick={() => (editing.value = true)}>
+            Retry with edits …
+          </button>
+        </>
+      )}
+      {run.state === "queued" && (
+        <>
+          {Date.parse(run.due_at) > Date.now() && (
+            <button type="button" class="primary" onClick={() => void startNow()}>
+              Make due now
+            </button>
+          )}
+          <button type="button" onClick={() => void pause()}>
+            Pause
+          </button>
+        </>
+      )}
+      {run.state === "running" && !run.pause_requested && (
+        <button type="button" onClick={() => void pause()}>
+          Pause
+        </button>
+      )}
+      {run.state === "paused" && (
+        <button type="button" class="primary" onClick={() => void resume()}>
+          Resume
+        </button>
+      )}
+      {!isFinal && (
+        <button type="button" class="danger" disabled={run.cancel_requested} onClick={() => void cancel()}>
+          {run.cancel_requested ? "Asked to stop" : "Cancel"}
+        </button>
+      )}
+      {editing.value && <RetryDialog run={run} args={args} onClose={() => (editing.value = false)} />}
+    </>
+  );
+}

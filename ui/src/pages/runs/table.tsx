@@ -1,0 +1,141 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { density } from "../../app/preferences";
+import { hrefOf } from "../../app/router";
+import { shortId } from "../../parts/link";
+import { StateMark } from "../../parts/state";
+import { Ago, Lasting } from "../../parts/time";
+import type { RunList } from "./list";
+import { isFinal, type Row } from "./rows";
+import type { Selection } from "./selection";
+
+const BEYOND = 8;
+const NEAR_END = 40;
+
+/** All rows have one height, so that only those on the screen have to exist. */
+function heightOf(): number {
+  return density.value === "roomy" ? 38 : 30;
+}
+
+export function RunTable({ list, selection }: { list: RunList; selection: Selection }) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const first = useSignal(0);
+  const height = heightOf();
+  const rows = list.rows.value;
+  const shown = Math.min(60 - 2, Math.ceil(window.innerHeight / height) + 2 * BEYOND);
+
+  useEffect(() => {
+    function onScroll(): void {
+      const top = body.current?.getBoundingClientRect().top ?? 0;
+      const at = Math.max(0, Math.floor(-top / height) - BEYOND);
+      if (at !== first.peek()) first.value = at;
+      if (at + shown + NEAR_END > list.rows.peek().length) void list.more();
+    }
+    onScroll();
+    window.addEventListener("scroll", onScroll, { passive: true });
+    window.addEventListener("resize", onScroll);
+    return () => {
+      window.removeEventListener("scroll", onScroll);
+      window.removeEventListener("resize", onScroll);
+    };
+  }, [list, height, rows.length]);
+
+  const from = Math.min(first.value, Math.max(0, rows.length - shown));
+  const window_ = rows.slice(from, from + shown);
+  return (
+    <table class="runs" role="grid" aria-label="Runs" aria-rowcount={list.ended.value ? rows.length + 1 : -1} aria-multiselectable="true">
+      <thead>
+        <tr>
+          <th scope="col" class="c-x">
+            <span class="hidden">select</span>
+          </th>
+          <th scope="col" class="c-state">state</th>
+          <th scope="col" class="c-task">task</th>
+          <th scope="col" class="c-key extra">key</th>
+          <th scope="col" class="c-detail">what became of it, and its arguments</th>
+          <th scope="col" class="c-when">when</th>
+          <th scope="col" class="c-took right extra">took</th>
+          <th scope="col" class="c-tries right extra">claims</th>
+          <th scope="col" class="c-id">run</th>
+        </tr>
+      </thead>
+      <tbody ref={body}>
+        <Spacer rows={from} height={height} />
+        {window_.map((row, index) => (
+          <RunRow key={row.id} row={row} index={from + index} list={list} selection={selection} />
+        ))}
+        <Spacer rows={Math.max(0, rows.length - from - window_.length)} height={height} />
+      </tbody>
+    </table>
+  );
+}
+
+function Spacer({ rows, height }: { rows: number; height: number }) {
+  return rows ? (
+    <tr class="spacer" aria-hidden="true">
+      <td style={{ height: `${rows * height}px` }} />
+    </tr>
+  ) : null;
+}
+
+interface RowProps {
+  row: Row;
+  index: number;
+  list: RunList;
+  selection: Selection;
+}
+
+function RunRow({ row, index, list, selection }: RowProps) {
+  const selected = selection.ids.value.has(row.id);
+  const flashes = Date.now() - row.changedAt < 1_200;
+  return (
+    <tr
+      class={flashes ? "flash" : undefined}
+      aria-rowindex={index + 2}
+      aria-selected={selected}
+      data-cursor={selection.cursor.value === index}
+      onClick={(event) => event.shiftKey && selection.extend(list.rows.peek(), index)}
+    >
+      <td class="c-x">
+        <input
+          type="checkbox"
+          aria-label={`Select ${row.task} ${shortId(row.id)}`}
+          checked={selected}
+          onClick={(event) => {
+            if (event.shiftKey) return;
+            selection.toggle(row.id, index);
+          }}
+        />
+      </td>
+      <td class="c-state">
+        <StateMark state={row.state} />
+      </td>
+      <td class="c-task">
+        <a href={hrefOf(`/runs/${encodeURIComponent(row.id)}`)}>{row.task}</a>
+      </td>
+      <td class="c-key extra" title={row.key ?? ""}>{row.key ?? <span class="dim">–</span>}</td>
+      <td class="c-detail" title={`${row.detail}\n${row.args}`}>
+        {row.share !== null && <progress max={1} value={row.share} aria-label="Progress" />}
+        {row.detail && <span data-failed={row.failed}>{row.detail}</span>}
+        <span class="mono dim">{row.args}</span>
+      </td>
+      <td class="c-when">
+        <When row={row} />
+      </td>
+      <td class="c-took right extra">{row.claimedAt && row.state !== "queued" ? <Lasting from={row.claimedAt} to={row.finishedAt} /> : ""}</td>
+      <td class="c-tries right extra">{row.fence || ""}</td>
+      <td class="c-id mono dim" title={row.id}>{shortId(row.id)}</td>
+    </tr>
+  );
+}
+
+/** The instant that matters most in this state. */
+function When({ row }: { row: Row }) {
+  if (isFinal(row.state)) return <Ago at={row.finishedAt ?? row.createdAt} />;
+  if (row.state === "running") return <Ago at={row.claimedAt ?? row.dueAt} />;
+  return (
+    <span class="dim">
+      due <Ago at={row.dueAt} />
+    </span>
+  );
+}

@@ -1,0 +1,28 @@
+import type { ComponentChildren } from "preact";
+import { CopyButton } from "./copy";
+import { RunLink } from "./link";
+
+const PIECES = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
+
+/** A sentence of the service: commands in it can be copied, ids of runs are links. */
+export function Sentence({ text, copies = true }: { text: string; copies?: boolean }) {
+  return <>{text.split(PIECES).map((piece, index) => pieceOf(piece, index, copies))}</>;
+}
+
+function pieceOf(piece: string, index: number, copies: boolean): ComponentChildren {
+  if (piece.startsWith("`")) {
+    const command = piece.slice(1, -1);
+    return (
+      <span key={index}>
+        <code>{command}</code>
+        {copies && (
+          <>
+            {" "}
+            <CopyButton text={command} />
+          </>
+        )}
+      </span>
+    );
+  }
+  return index % 2 ? <RunLink key={index} id={piece} /> : piece;
+}
