@@ -151,6 +151,15 @@ asyncio.run(scenario())
 """
 
 
+FASTAPI_PLAYED = """
+test_sign_up()
+test_without_an_engine()
+with app.bound_to("memory://"), TestClient(api) as client:
+    print(client.post("/send-notification/ada").json()["message"])
+    print(client.portal.call(lambda: import_users.submit("a.csv")).result_sync(timeout=10))
+"""
+
+
 SUBMITTING_PLAYED = """
 import asyncio
 
@@ -191,6 +200,7 @@ asyncio.run(scenario())
         ("idempotency", IDEMPOTENCY_PLAYED, ["True 2 True", "[7, 8]"]),
         ("submitting", SUBMITTING_PLAYED, ["True False"]),
         ("operations", OPERATIONS_PLAYED, ["a.png", "42"]),
+        ("fastapi", FASTAPI_PLAYED, ["Notification sent in the background", "a.csv with a session"]),
         ("dependencies", DEPENDENCIES_PLAYED, ["fake session, customer of 7 in attempt 1", "commit", "rollback"]),
         ("coming-from", COMING_FROM_PLAYED, ["a.png at 400", "['odds', 'thumbnails']"]),
     ],

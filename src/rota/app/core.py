@@ -72,6 +72,8 @@ class Core:
         self.calls = True
         """False: an engine of this app fires schedules and rescues runs, but calls no task of the app."""
         self.hooks = Hooks()
+        self.served = False
+        """Whether the lifespan of a web server runs the engine."""
         self.overrides: list[Callable[[], Overrides]] = []
         """Where dependencies find what replaces them: the app's own list, and those of the web apps around it."""
         self.resources = resources

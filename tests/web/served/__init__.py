@@ -1,0 +1,1 @@
+"""Sites of FastAPI and Flask that the tests of the servers serve."""
