@@ -19,7 +19,7 @@ export default function TaskPage({ params }: PageProps) {
             </a>
             <WhyLink subject={found.task} />
           </Head>
-          <pre class="json">{JSON.stringify(found, null, 2)}</pre>
+          <pre class="json" tabIndex={0}>{JSON.stringify(found, null, 2)}</pre>
         </>
       )}
     </Show>

@@ -26,7 +26,7 @@ export function Table<T>({ label, rows, columns, keyOf }: Props<T>) {
           <tr>
             {columns.map((column) => (
               <th key={column.name} scope="col" class={classOf(column)}>
-                {column.name}
+                {column.name || <span class="unseen">links</span>}
               </th>
             ))}
           </tr>
