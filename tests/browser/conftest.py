@@ -2,9 +2,10 @@
 browser gets one (tools/browser.py)."""
 
 import asyncio
+import fcntl
 import os
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
 import pytest
@@ -12,8 +13,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from rota import Rota
+from tests.browser import world
 from tests.browser.room import Room, log_in, page_of, service
 from tools import browser as browsers
+from tools import ui
 
 
 class OpenRoom(Protocol):
@@ -27,8 +30,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
+def build_pages() -> None:
+    """Build the pages of the control room, once for all processes, unless `make` has."""
+    browsers.CACHE.mkdir(parents=True, exist_ok=True)
+    with (browsers.CACHE / "pages").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ui.is_fresh():
+            ui.build()
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
+    await asyncio.to_thread(build_pages)
     found = await asyncio.to_thread(browsers.find)
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(
@@ -50,3 +63,42 @@ async def open_room(browser: Browser) -> AsyncIterator[OpenRoom]:
             return Room(app, url, token, page, watched)
 
         yield make
+
+
+class World:
+    """One app with something on every page, its service, and a session; shared by tests that change nothing."""
+
+    def __init__(self, browser: Browser, app: Rota, url: str, token: str) -> None:
+        self.app = app
+        self.url = url
+        self.token = token
+        self.values: dict[str, str] = {}
+        self.cookies: Any = None
+        self._browser = browser
+
+    @asynccontextmanager
+    async def page(self, path: str, **options: Any) -> AsyncGenerator[Room]:
+        async with page_of(self._browser, self.url, **options) as (page, watched):
+            if self.cookies is None:
+                await log_in(page, self.url, self.token)
+                self.cookies = await page.context.cookies()
+            await page.context.add_cookies(self.cookies)
+            room = Room(self.app, self.url, self.token, page, watched)
+            await room.open(path.format(**self.values))
+            yield room
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def full(browser: Browser) -> AsyncIterator[World]:
+    app = world.app()
+    async with service(app) as (url, token):
+        made = World(browser, app, url, token)
+        made.values = await world.fill(app)
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def empty(browser: Browser) -> AsyncIterator[World]:
+    app = Rota("memory://")
+    async with service(app, works=False) as (url, token):
+        yield World(browser, app, url, token)

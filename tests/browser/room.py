@@ -2,11 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import uvicorn
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from starlette.types import ASGIApp
 
 from rota import Rota
 from rota.web.server import Credentials, Place, by_token, serve
@@ -70,9 +73,11 @@ class Room:
 
 
 @asynccontextmanager
-async def service(app: Rota, works: bool = True, port: int = 0) -> AsyncGenerator[tuple[str, str]]:
+async def service(
+    app: Rota, works: bool = True, port: int = 0, token: str | None = None
+) -> AsyncGenerator[tuple[str, str]]:
     """Serve `app` as `rota serve` does, in this process, until the block ends; yield its address and a token."""
-    token = new_token()
+    token = token or new_token()
     tokens = Tokens(token)
     stop = asyncio.Event()
     listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -89,6 +94,27 @@ async def service(app: Rota, works: bool = True, port: int = 0) -> AsyncGenerato
     finally:
         stop.set()
         await served
+
+
+class _Quiet(uvicorn.Server):
+    """A uvicorn that leaves signals to pytest."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(application: ASGIApp) -> AsyncGenerator[str]:
+    """Serve any ASGI application on a free port until the block ends; yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = _Quiet(uvicorn.Config(application, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
+        served = asyncio.create_task(server.serve([listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await served
 
 
 @asynccontextmanager

@@ -1,0 +1,162 @@
+"""The frame around all pages: logging in, keys, the palette, live changes, and what breaks on the way."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.types import Scope
+
+from rota import Rota
+from rota.web import Principal, asgi
+from rota.web.rights import rights_of
+from tests.browser.conftest import OpenRoom, World
+from tests.browser.room import log_in, page_of, service, serving
+
+GO = {
+    "n": "/", "r": "/runs", "e": "/errors", "y": "/why", "t": "/tasks", "s": "/schedules", "l": "/timeline",
+    "c": "/calendar", "f": "/flows", "k": "/keys", "d": "/decisions", "w": "/workers", "o": "/operations",
+    "x": "/doctor", "m": "/me",
+}  # fmt: skip
+
+
+def small_app(url: str = "memory://") -> Rota:
+    app = Rota(url)
+
+    @app.task
+    async def add(a: int, b: int = 1) -> int:
+        return a + b
+
+    return app
+
+
+async def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(browser: Browser) -> None:
+    async with service(small_app()) as (url, token), page_of(browser, url) as (page, _):
+        await page.goto(f"{url}/tasks#token={token}")
+        await expect(page.get_by_role("link", name="add")).to_be_visible()
+        assert page.url == f"{url}/tasks"
+        await page.reload()
+        await expect(page.get_by_role("link", name="add")).to_be_visible()
+
+
+async def test_a_stranger_sees_the_login_and_a_wrong_token_is_refused(browser: Browser) -> None:
+    async with service(small_app()) as (url, token), page_of(browser, url) as (page, watched):
+        watched.expect("401")
+        await page.goto(f"{url}/runs")
+        await page.get_by_label("Token").fill("rota_wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("no such token")
+        await page.get_by_label("Token").fill(token)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+
+
+async def test_a_session_that_ends_shows_the_login(open_room: OpenRoom) -> None:
+    room = await open_room(small_app())
+    room.watched.expect("401")
+    page = await room.open("/tasks")
+    await expect(page.get_by_role("link", name="add")).to_be_visible()
+    await page.context.clear_cookies()
+    await page.keyboard.press("g")
+    await page.keyboard.press("d")
+    await expect(page.get_by_label("Token")).to_be_visible()
+
+
+@pytest.mark.parametrize("letter", GO)
+async def test_g_and_a_letter_go_to_a_page(full: World, letter: str) -> None:
+    async with full.page("/me" if letter != "m" else "/doctor") as room:
+        await expect(room.page.locator("main h1")).to_be_visible()
+        await room.page.keyboard.press("g")
+        await room.page.keyboard.press(letter)
+        await expect(room.page).to_have_url(full.url + GO[letter])
+        await expect(room.page.locator("nav [aria-current=page]")).to_have_attribute("href", GO[letter])
+
+
+async def test_keys_open_the_help_the_search_and_the_palette(full: World) -> None:
+    async with full.page("/tasks") as room:
+        page = room.page
+        await expect(page.get_by_role("link", name="resize", exact=True)).to_be_visible()
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog")).to_contain_text("Pause or resume live changes")
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("/")
+        await expect(page.locator("#query")).to_be_focused()
+        await page.keyboard.press("Control+k")
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        await page.keyboard.type("doctor")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("main h1")).to_have_text("Doctor")
+
+
+async def test_keys_change_the_theme_and_the_zone_and_pause(full: World) -> None:
+    async with full.page("/tasks") as room:
+        page = room.page
+        await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+        await page.keyboard.press("p")
+        await expect(page.get_by_role("status").filter(has_text="paused")).to_be_visible()
+        await page.keyboard.press("t")
+        await expect(page.get_by_role("button", name="theme light")).to_be_visible()
+        await page.keyboard.press("z")
+        await expect(page.get_by_role("button", name="times")).not_to_have_text("times mine")
+
+
+async def test_the_tab_key_reaches_the_content_first(full: World) -> None:
+    async with full.page("/tasks") as room:
+        page = room.page
+        await expect(page.get_by_role("link", name="resize", exact=True)).to_be_visible()
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+
+
+async def test_a_change_of_another_process_appears_by_itself(open_room: OpenRoom, tmp_path: Path) -> None:
+    app = small_app(f"sqlite:///{tmp_path}/rota.db")
+    room = await open_room(app, works=False)
+    page = await room.open("/tasks")
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+    script = "import asyncio, sys\nfrom tests.browser.test_frame import small_app\n"
+    script += "async def main():\n    app = small_app(sys.argv[1])\n    await app.tasks['add'].submit(1)\n"
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script + "asyncio.run(main())", app.backend.url, cwd=Path(__file__).parents[2]
+    )
+    assert await other.wait() == 0
+    await expect(page.get_by_role("row").filter(has_text="add").get_by_role("link", name="1")).to_be_visible()
+
+
+async def test_a_service_that_is_killed_and_comes_back_is_live_again(browser: Browser) -> None:
+    app = small_app()
+    async with app.client():
+        async with service(app, works=False) as (url, token):
+            port = int(url.rpartition(":")[2])
+            holder = page_of(browser, url)
+            page, watched = await holder.__aenter__()
+            watched.expect("ERR_|Failed to load")
+            await log_in(page, url, token)
+            await page.goto(f"{url}/tasks")
+            await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+        await expect(page.get_by_role("status").filter(has_text="reconnecting")).to_be_visible(timeout=10_000)
+        async with service(app, works=False, port=port, token=token):
+            await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=20_000)
+            await holder.__aexit__(None, None, None)
+
+
+async def test_the_control_room_lives_under_any_prefix(browser: Browser) -> None:
+    app = small_app()
+
+    def operator(scope: Scope) -> Principal:
+        return Principal("ops", rights_of("operator"))
+
+    outer = Starlette(routes=[Mount("/a/b", app=asgi(app, operator))])
+    async with app.client(), serving(outer) as url, page_of(browser, url) as (page, watched):
+        await page.goto(f"{url}/a/b/")
+        await expect(page.locator("main h1")).to_have_text("Now")
+        await page.goto(f"{url}/a/b/tasks")
+        await expect(page.get_by_role("link", name="add")).to_be_visible()
+        await page.keyboard.press("g")
+        await page.keyboard.press("w")
+        await expect(page.locator("main h1")).to_have_text("Workers")
+        assert page.url == f"{url}/a/b/workers"
+        outside = [each for each in watched.requests if f"{url}/a/b/" not in each]
+        assert outside == []
