@@ -7,14 +7,23 @@ const MARKS: Record<string, string> = {
   succeeded: "●",
   failed: "✕",
   cancelled: "–",
+  done: "●",
+  waiting: "○",
+  blocked: "■",
+  skipped: "–",
+  absent: "·",
 };
+
+export function markOf(state: string): string {
+  return MARKS[state] ?? "!";
+}
 
 export const STATES = ["queued", "running", "paused", "succeeded", "failed", "cancelled"] as const;
 
 export function StateMark({ state }: { state: string }) {
   return (
     <span class="state" data-state={state}>
-      <span aria-hidden="true">{MARKS[state] ?? "!"}</span> {wordOf(state)}
+      <span aria-hidden="true">{markOf(state)}</span> {wordOf(state)}
     </span>
   );
 }
