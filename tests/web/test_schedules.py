@@ -167,3 +167,13 @@ async def test_a_trigger_is_explained(caller: Caller) -> None:
     assert found["findings"], "the clock is changed that night"
     for wrong in ({"text": "sometimes"}, {"text": "daily 02:30", "tz": "../etc/passwd"}):
         assert (await caller().post("/api/v1/triggers/explain", json=wrong)).status_code == 422
+
+
+async def test_a_list_of_schedules_has_their_last_firings_on_request(caller: Caller) -> None:
+    http = caller("operator")
+    await http.put("/api/v1/schedules/nightly", json={"trigger": "daily 02:30", "task": "add", "args": {"a": 1}})
+    plain = (await http.get("/api/v1/schedules")).json()["items"]
+    full = (await http.get("/api/v1/schedules", params={"last": 30})).json()["items"]
+    assert "firings" not in plain[0]
+    assert full == [{**full[0], "id": "nightly", "firings": []}]
+    assert (await http.get("/api/v1/schedules", params={"last": 1000})).status_code == 422

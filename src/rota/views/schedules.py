@@ -226,8 +226,13 @@ def schedule_detail(facts: Facts) -> ScheduleDetail:
         since=iso(schedule.since),
         version=schedule.version,
         upcoming=tuple(iso(nominal) for nominal in coming(facts)),
-        firings=tuple(_firing(outcome) for outcome in reversed(facts.outcomes)),
+        firings=firing_views(facts),
     )
+
+
+def firing_views(facts: Facts) -> tuple[FiringView, ...]:
+    """Return the last firings, the newest first."""
+    return tuple(_firing(outcome) for outcome in reversed(facts.outcomes))
 
 
 def _firing(outcome: TickOutcome) -> FiringView:

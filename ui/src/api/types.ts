@@ -676,7 +676,7 @@ export interface PutSchedulesIdAnswer {
   since: string | null;
   version: number;
   upcoming: string[];
-  firings: ScheduleFirings[];
+  firings: ScheduleRowFirings[];
   findings?: PutSchedulesIdAnswerFindings[];
 }
 
@@ -923,7 +923,7 @@ export interface Schedule {
   since: string | null;
   version: number;
   upcoming: string[];
-  firings: ScheduleFirings[];
+  firings: ScheduleRowFirings[];
 }
 
 export interface ScheduleBody {
@@ -948,19 +948,12 @@ export interface ScheduleBody {
   note?: string | null;
 }
 
-export interface ScheduleFirings {
-  nominal: string;
-  reason: string;
-  run: string | null;
-  state: string | null;
-  outcome: string;
-}
-
 export interface ScheduleQuery {
   task?: string | null;
   paused?: boolean | null;
   owner?: string | null;
   q?: string | null;
+  last?: number;
   limit?: number;
   cursor?: string | null;
 }
@@ -981,6 +974,15 @@ export interface ScheduleRow {
   zone: string;
   owner: string | null;
   kind: string;
+  firings?: ScheduleRowFirings[];
+}
+
+export interface ScheduleRowFirings {
+  nominal: string;
+  reason: string;
+  run: string | null;
+  state: string | null;
+  outcome: string;
 }
 
 export interface SettleBody {
@@ -1293,7 +1295,7 @@ export interface Routes {
   "POST /claim": { query: NoQuery; body: ClaimBody; answer: Pulled };
   "POST /renew": { query: NoQuery; body: RenewBody; answer: Renewed };
   "POST /settle": { query: NoQuery; body: SettleBody; answer: Settled };
-  "GET /schedules": { query: { task?: string | null; paused?: boolean | null; owner?: string | null; q?: string | null; limit?: number; cursor?: string | null }; body: null; answer: GetSchedulesAnswer };
+  "GET /schedules": { query: { task?: string | null; paused?: boolean | null; owner?: string | null; q?: string | null; last?: number; limit?: number; cursor?: string | null }; body: null; answer: GetSchedulesAnswer };
   "GET /schedules/{id}": { query: NoQuery; body: null; answer: Schedule };
   "PUT /schedules/{id}": { query: NoQuery; body: ScheduleBody; answer: PutSchedulesIdAnswer };
   "DELETE /schedules/{id}": { query: { note?: string | null }; body: null; answer: null };

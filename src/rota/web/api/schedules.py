@@ -13,7 +13,15 @@ from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import put_made
 from rota.store import RowQuery
-from rota.views.schedules import ScheduleDetail, ScheduleView, facts_of, schedule_detail, schedule_view
+from rota.views.schedules import (
+    Facts,
+    ScheduleDetail,
+    ScheduleView,
+    facts_of,
+    firing_views,
+    schedule_detail,
+    schedule_view,
+)
 from rota.views.shapes import listing, shape_of
 from rota.views.triggers import read_trigger, schedule_findings
 from rota.views.values import Record, iso, record
@@ -30,17 +38,19 @@ PUT["properties"]["findings"] = {"type": "array", "items": shape_of(Finding)}
 PAGE = 1000
 LOOKED_AT = 10_000
 """Schedules that one page of a list looks at."""
-LAST = 1
-"""Firings of each schedule in a list."""
+ROW = shape_of(ScheduleView)
+ROW["properties"]["firings"] = SCHEDULE["properties"]["firings"]
 
 
 class ScheduleQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`owner`: the app whose code declares them. `q`: text in the name, the task or the trigger."""
+    """`owner`: the app whose code declares them. `q`: text in the name, the task or the trigger. `last`: each has that
+    many of its last firings, the newest first."""
 
     task: Text | None = None
     paused: bool | None = None
     owner: Text | None = None
     q: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    last: Annotated[int, Meta(ge=0, le=FIRINGS_KEPT)] = 0
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     cursor: Annotated[str, Meta(max_length=1000, pattern="^[^\\x00]*$")] | None = None
 
@@ -134,9 +144,14 @@ async def schedules(call: Call[ScheduleQuery, None]) -> Answer:
                 break
         if not page.items or len(found) == query.limit or looked == LOOKED_AT:
             break
-    facts = await facts_of(call.client, found, call.app.settings.tz, page.now, LAST)
-    items = [record(schedule_view(each)) for each in facts]
+    facts = await facts_of(call.client, found, call.app.settings.tz, page.now, max(1, query.last))
+    items = [_row(each, query.last) for each in facts]
     return Answer({"items": items, "next": after if page.items else None, "now": iso(page.now)})
+
+
+def _row(facts: Facts, last: int) -> Record:
+    shown = record(schedule_view(facts))
+    return shown | {"firings": [record(each) for each in firing_views(facts)]} if last else shown
 
 
 async def schedule(call: Call[NoQuery, None]) -> Answer:
@@ -210,7 +225,7 @@ async def delete(call: Call[NoteQuery, None]) -> Answer:
 
 PATH = f"{API}/schedules/{{id:path}}"
 ROUTES: list[Route[Any, Any]] = [
-    get(f"{API}/schedules", "All schedules", Right.READ, schedules, listing(shape_of(ScheduleView)), ScheduleQuery),
+    get(f"{API}/schedules", "All schedules", Right.READ, schedules, listing(ROW), ScheduleQuery),
     get(PATH, "One schedule, with its last and next ticks", Right.READ, schedule, SCHEDULE),
     write(
         "PUT",

@@ -1,6 +1,92 @@
+import { useResource } from "../../api/resource";
+import type { Topic } from "../../api/stream";
+import { count, span } from "../../app/format";
+import { hrefOf } from "../../app/router";
+import { Show } from "../../parts/empty";
+import { ScheduleLink, TaskLink } from "../../parts/link";
 import { Head } from "../../parts/page";
-import type { PageProps } from "../registry";
+import { Spark } from "../../parts/spark";
+import { Table } from "../../parts/table";
+import { Ago, Time } from "../../parts/time";
+import "../../styles/now.css";
+import { readNow, type Picture } from "./picture";
+import { needsOf } from "./needs";
+import { Needs } from "./list";
 
-export default function Page({ params }: PageProps) {
-  return <Head title={params["id"] ?? "Now"} />;
+const TOPICS: Topic[] = ["tasks", "schedules", "flows", "decisions", "depths", "stats", "workers"];
+
+/** What needs somebody, then how it goes, then what comes next. */
+export default function NowPage() {
+  const picture = useResource("now", readNow, TOPICS);
+  return (
+    <Show of={picture}>
+      {(found) => (
+        <>
+          <Head title="Now" about={`${count(found.workers.length)} workers · ${count(sum(found.tasks.map((task) => task.running)))} running · ${count(sum(found.tasks.map((task) => task.queued)))} queued`} />
+          <Needs needs={needsOf(found)} reload={picture.reload} />
+          <div class="nowcolumns">
+            <Pulse picture={found} />
+            <Next picture={found} />
+          </div>
+        </>
+      )}
+    </Show>
+  );
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** Each task in the last hour: how many ended, how long they waited. */
+function Pulse({ picture }: { picture: Picture }) {
+  const busy = picture.pulses.filter((pulse) => pulse.ended || pulse.queued || pulse.running);
+  return (
+    <section>
+      <h2>The last hour</h2>
+      {busy.length === 0 ? (
+        <p class="dim">Nothing has run in the last hour.</p>
+      ) : (
+        <Table
+          label="Tasks in the last hour"
+          rows={busy}
+          keyOf={(pulse) => pulse.task}
+          columns={[
+            { name: "task", cell: (pulse) => <TaskLink name={pulse.task} /> },
+            { name: "ended a minute", cell: (pulse) => <Spark values={pulse.perMinute} label={`${pulse.ended} runs of ${pulse.task} ended in the last hour`} /> },
+            { name: "ended", right: true, cell: (pulse) => count(pulse.ended) },
+            { name: "failed", right: true, cell: (pulse) => (pulse.failed ? <a class="bad" href={hrefOf("/runs", { task: pulse.task, state: "failed", since: "1h" })}>{count(pulse.failed)}</a> : <span class="dim">0</span>) },
+            { name: "wait p95", right: true, extra: true, cell: (pulse) => (pulse.wait === null ? "–" : span(pulse.wait)) },
+            { name: "queued", right: true, extra: true, cell: (pulse) => count(pulse.queued) },
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+function Next({ picture }: { picture: Picture }) {
+  const coming = picture.schedules
+    .filter((row) => row.next_at && row.state === "active")
+    .sort((one, other) => (one.next_at ?? "").localeCompare(other.next_at ?? ""))
+    .slice(0, 10);
+  return (
+    <section>
+      <h2>Next fires</h2>
+      {coming.length === 0 ? (
+        <p class="dim">No schedule will fire.</p>
+      ) : (
+        <Table
+          label="Next fires"
+          rows={coming}
+          keyOf={(row) => row.id}
+          columns={[
+            { name: "in", cell: (row) => <Ago at={row.next_at} own={row.zone} /> },
+            { name: "at", cell: (row) => <Time at={row.next_at} own={row.zone} /> },
+            { name: "schedule", wide: true, cell: (row) => <ScheduleLink id={row.id} /> },
+          ]}
+        />
+      )}
+    </section>
+  );
 }

@@ -1,6 +1,113 @@
+import { useSignal } from "@preact/signals";
+import { send } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { Schedule } from "../../api/types";
+import { zone, MY_ZONE } from "../../app/preferences";
+import { now } from "../../app/clock";
+import { instant } from "../../app/format";
+import { may } from "../../app/session";
+import { Show } from "../../parts/empty";
+import { Json } from "../../parts/json";
+import { RunLink, TaskLink, WhyLink } from "../../parts/link";
 import { Head } from "../../parts/page";
+import { StateMark, wordOf } from "../../parts/state";
+import { Strip } from "../../parts/strip";
+import { Table } from "../../parts/table";
+import { Ago, Time } from "../../parts/time";
+import "../../styles/schedules.css";
 import type { PageProps } from "../registry";
+import { ScheduleActions } from "./actions";
+import { BackfillDialog } from "./backfill";
+import { EditDialog } from "./edit";
 
-export default function Page({ params }: PageProps) {
-  return <Head title={params["id"] ?? "Now"} />;
+export default function SchedulePage({ params }: PageProps) {
+  const id = params["id"] ?? "";
+  const editing = useSignal(false);
+  const filling = useSignal(false);
+  const found = useResource(id, (signal) => send("GET /schedules/{id}", { path: { id }, signal }), ["schedules", "runs"]);
+  return (
+    <Show of={found}>
+      {({ data: schedule, etag }) => (
+        <article class="schedule">
+          <Head title={schedule.id} about={schedule.words}>
+            <ScheduleActions row={schedule} reload={found.reload} />
+            {may("operate") && schedule.kind === "schedule" && (
+              <button type="button" onClick={() => (filling.value = true)}>
+                Backfill …
+              </button>
+            )}
+            {may("schedule") && !schedule.owner && schedule.kind === "schedule" && (
+              <button type="button" onClick={() => (editing.value = true)}>
+                Edit …
+              </button>
+            )}
+            <WhyLink subject={schedule.id} />
+          </Head>
+          {schedule.state === "paused" && <p class="banner">Paused{schedule.note ? `: ${schedule.note}` : "."}</p>}
+          <section>
+            <h2>Last outcomes</h2>
+            <Strip firings={schedule.firings} />
+          </section>
+          <Upcoming schedule={schedule} />
+          <Firings schedule={schedule} />
+          <Details schedule={schedule} />
+          {editing.value && <EditDialog schedule={schedule} etag={etag} onClose={() => (editing.value = false)} onSaved={found.reload} />}
+          {filling.value && <BackfillDialog id={schedule.id} onClose={() => (filling.value = false)} onDone={found.reload} />}
+        </article>
+      )}
+    </Show>
+  );
+}
+
+/** The next fires, in the zone of the schedule and in mine. */
+function Upcoming({ schedule }: { schedule: Schedule }) {
+  if (schedule.state !== "active") return null;
+  const mine = zone.value === "utc" ? "UTC" : MY_ZONE;
+  return (
+    <section>
+      <h2>Next</h2>
+      <Table
+        label="Next fires"
+        rows={schedule.upcoming}
+        keyOf={(at) => at}
+        columns={[
+          { name: "", cell: (at) => <Ago at={at} own={schedule.zone} /> },
+          { name: schedule.zone, cell: (at) => instant(Date.parse(at), schedule.zone, now.value) },
+          { name: `${mine} (mine)`, wide: true, cell: (at) => instant(Date.parse(at), mine, now.value) },
+        ]}
+      />
+    </section>
+  );
+}
+
+function Firings({ schedule }: { schedule: Schedule }) {
+  if (schedule.firings.length === 0) return null;
+  return (
+    <section>
+      <h2>Ticks</h2>
+      <Table
+        label="Past ticks"
+        rows={schedule.firings}
+        keyOf={(firing) => firing.nominal}
+        columns={[
+          { name: "tick", cell: (firing) => <Time at={firing.nominal} own={schedule.zone} /> },
+          { name: "outcome", cell: (firing) => (firing.state ? <StateMark state={firing.state} /> : <span class="warning">{wordOf(firing.outcome)}</span>) },
+          { name: "run", wide: true, cell: (firing) => (firing.run ? <RunLink id={firing.run} /> : "–") },
+        ]}
+      />
+    </section>
+  );
+}
+
+function Details({ schedule }: { schedule: Schedule }) {
+  return (
+    <section>
+      <h2>Call</h2>
+      <p>
+        <TaskLink name={schedule.task} /> · <code>{schedule.trigger}</code> · overlap {schedule.overlap} · catch up {schedule.catch_up}
+        {schedule.owner ? ` · declared by the code of ${schedule.owner}` : ""}
+      </p>
+      {schedule.args !== null && <Json text={JSON.stringify(schedule.args)} label="Arguments" />}
+    </section>
+  );
 }

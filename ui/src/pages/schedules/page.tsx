@@ -1,6 +1,92 @@
+import { useSignal } from "@preact/signals";
+import { ask } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { ScheduleRow } from "../../api/types";
+import { counted } from "../../app/format";
+import { may } from "../../app/session";
+import { Empty, Show } from "../../parts/empty";
+import { ScheduleLink, TaskLink, WhyLink } from "../../parts/link";
 import { Head } from "../../parts/page";
-import type { PageProps } from "../registry";
+import { Strip } from "../../parts/strip";
+import { Table } from "../../parts/table";
+import { Ago, Time } from "../../parts/time";
+import "../../styles/schedules.css";
+import { ScheduleActions } from "../schedule/actions";
+import { EditDialog } from "../schedule/edit";
 
-export default function Page({ params }: PageProps) {
-  return <Head title={params["id"] ?? "Now"} />;
+export default function SchedulesPage() {
+  const adding = useSignal(false);
+  const schedules = useResource(
+    "schedules",
+    (signal) => ask("GET /schedules", { query: { limit: 500, last: 30 }, signal }),
+    ["schedules", "runs"],
+  );
+  return (
+    <>
+      <Head title="Schedules" about={schedules.data.value ? counted(schedules.data.value.items.length, "schedule") : ""}>
+        {may("schedule") && (
+          <button type="button" class="primary" onClick={() => (adding.value = true)}>
+            New schedule …
+          </button>
+        )}
+      </Head>
+      <Show of={schedules}>
+        {(found) =>
+          found.items.length === 0 ? (
+            <Empty title="No schedule yet" command="rota schedules put nightly 'daily 02:30 Europe/Berlin' TASK">
+              <p>Declare one in code with @app.task(schedule=…), or make one here.</p>
+            </Empty>
+          ) : (
+            <Schedules rows={found.items} reload={schedules.reload} />
+          )
+        }
+      </Show>
+      {adding.value && <EditDialog schedule={null} etag={null} onClose={() => (adding.value = false)} onSaved={schedules.reload} />}
+    </>
+  );
+}
+
+function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }) {
+  return (
+    <Table
+      label="Schedules"
+      rows={rows}
+      keyOf={(row) => row.id}
+      columns={[
+        {
+          name: "schedule",
+          cell: (row) => (
+            <>
+              <ScheduleLink id={row.id} />
+              <div class="dim small">{row.words}</div>
+            </>
+          ),
+        },
+        { name: "last outcomes", cell: (row) => <Strip firings={row.firings ?? []} /> },
+        { name: "next", cell: (row) => <Next row={row} /> },
+        { name: "task", extra: true, wide: true, cell: (row) => <TaskLink name={row.task} /> },
+        { name: "", cell: (row) => <WhyLink subject={row.id} /> },
+        { name: "actions", extra: true, cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
+      ]}
+    />
+  );
+}
+
+function Next({ row }: { row: ScheduleRow }) {
+  if (row.state !== "active") {
+    return (
+      <span class="state" data-state="paused">
+        {row.state}
+        {row.note && <div class="dim small">{row.note}</div>}
+      </span>
+    );
+  }
+  return (
+    <>
+      <Ago at={row.next_at} own={row.zone} />
+      <div class="dim small">
+        <Time at={row.next_at} own={row.zone} />
+      </div>
+    </>
+  );
 }

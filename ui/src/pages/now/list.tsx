@@ -1,0 +1,86 @@
+import { useSignal } from "@preact/signals";
+import { now } from "../../app/clock";
+import { counted } from "../../app/format";
+import { go } from "../../app/router";
+import { may } from "../../app/session";
+import { act } from "../../parts/act";
+import { CopyButton } from "../../parts/copy";
+import { WhyLink } from "../../parts/link";
+import { OperationDialog, type Asked } from "../../parts/operation";
+import type { Fix, Need } from "./needs";
+
+export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) {
+  const asked = useSignal<Asked | null>(null);
+  if (needs.length === 0) {
+    return (
+      <section class="needs calm" aria-label="Needs you">
+        <p>
+          <strong>Nothing needs you.</strong> Every task has a worker, no run failed in the last hour, nothing is paused.
+        </p>
+      </section>
+    );
+  }
+  return (
+    <section class="needs" aria-label="Needs you">
+      <h2>
+        {counted(needs.length, "thing")} {needs.length === 1 ? "needs" : "need"} you
+      </h2>
+      <ol>
+        {needs.map((need) => (
+          <li key={need.id} data-weight={need.weight >= 80 ? "high" : need.weight >= 50 ? "middle" : "low"}>
+            <div>
+              <strong>{need.title}</strong>
+              <span class="dim">{need.detail}</span>
+            </div>
+            <span class="row">
+              <FixButton fix={need.fix} reload={reload} onAsk={(each) => (asked.value = each)} />
+              <WhyLink subject={need.subject} {...(need.key ? { key_: need.key } : {})} />
+            </span>
+          </li>
+        ))}
+      </ol>
+      {asked.value && <OperationDialog asked={asked.value} onClose={() => { asked.value = null; reload(); }} />}
+    </section>
+  );
+}
+
+function FixButton({ fix, reload, onAsk }: { fix: Fix; reload: () => void; onAsk: (asked: Asked) => void }) {
+  if (fix.kind === "command") {
+    return (
+      <>
+        <code>{fix.text}</code> <CopyButton text={fix.text} />
+      </>
+    );
+  }
+  if (fix.kind === "open") {
+    return (
+      <button type="button" class="small" onClick={() => go(fix.path)}>
+        {fix.name}
+      </button>
+    );
+  }
+  if (!may("operate")) return null;
+  return (
+    <button type="button" class="small" onClick={() => void mend(fix, reload, onAsk)}>
+      {nameOf(fix)}
+    </button>
+  );
+}
+
+function nameOf(fix: Fix): string {
+  if (fix.kind === "operation") return "Retry them …";
+  if (fix.kind === "reset-mark") return "Close the breaker";
+  return "Resume";
+}
+
+async function mend(fix: Fix, reload: () => void, onAsk: (asked: Asked) => void): Promise<void> {
+  if (fix.kind === "operation") {
+    const since = new Date(now.peek() - 3_600_000).toISOString();
+    onAsk({ action: fix.action, filter: { task: [fix.task], state: ["failed"], error: fix.error, since, by: "finished" } });
+    return;
+  }
+  if (fix.kind === "resume-task") await act("POST /tasks/{name}/resume", { path: { name: fix.task }, body: {} }, `${fix.task} resumed`);
+  if (fix.kind === "resume-schedule") await act("POST /schedules/{id}/resume", { path: { id: fix.id }, body: {} }, `${fix.id} resumed`);
+  if (fix.kind === "reset-mark") await act("DELETE /marks/{task}/{key}", { path: { task: fix.task, key: fix.key } }, "The breaker is closed");
+  reload();
+}

@@ -1,0 +1,174 @@
+import type { Action } from "../../parts/operation";
+import { counted, span } from "../../app/format";
+import { wordOf } from "../../parts/state";
+import type { Picture } from "./picture";
+
+export type Fix =
+  | { kind: "resume-task"; task: string }
+  | { kind: "resume-schedule"; id: string }
+  | { kind: "reset-mark"; task: string; key: string }
+  | { kind: "operation"; action: Action; task: string; error: string }
+  | { kind: "command"; text: string }
+  | { kind: "open"; path: string; name: string };
+
+/** One thing that needs somebody: the higher the weight, the sooner. */
+export interface Need {
+  id: string;
+  weight: number;
+  title: string;
+  detail: string;
+  /** What `why` is asked about. */
+  subject: string;
+  key?: string;
+  fix: Fix;
+}
+
+const LATE = 60_000;
+const GOOD = ["succeeded", "running", "queued", "forgotten", "joined"];
+
+export function needsOf(picture: Picture): Need[] {
+  return [
+    ...withoutWorker(picture),
+    ...stuckWorkers(picture),
+    ...lateSchedules(picture),
+    ...failures(picture),
+    ...breakers(picture),
+    ...flowTroubles(picture),
+    ...badTicks(picture),
+    ...pauses(picture),
+    ...fullLimits(picture),
+  ].sort((one, other) => other.weight - one.weight);
+}
+
+function waiting(runs: number): string {
+  return `${counted(runs, "run")} ${runs === 1 ? "waits" : "wait"}`;
+}
+
+function withoutWorker({ tasks, workers }: Picture): Need[] {
+  const live = workers.filter((worker) => worker.standing !== "silent" && worker.standing !== "gone");
+  return tasks
+    .filter((task) => task.queued > 0 && !task.paused && task.kind === "task")
+    .filter((task) => !live.some((worker) => worker.tasks.includes(task.task) && (worker.queues.length === 0 || worker.queues.includes(task.queue))))
+    .map((task) => ({
+      id: `worker ${task.task}`,
+      weight: 100,
+      title: `No worker for ${task.task}`,
+      detail: `${waiting(task.queued)} in the queue ${task.queue}`,
+      subject: task.task,
+      fix: { kind: "command", text: task.queue === "default" ? "rota worker -A app" : `rota worker -A app --queues ${task.queue}` },
+    }));
+}
+
+function stuckWorkers({ workers }: Picture): Need[] {
+  return workers
+    .filter((worker) => worker.overdue > 0 || worker.standing === "silent")
+    .map((worker) => ({
+      id: `stuck ${worker.name}`,
+      weight: 90,
+      title: worker.overdue > 0 ? `${worker.name} has ${counted(worker.overdue, "thread")} that does not end` : `${worker.name} is silent`,
+      detail: `heard ${span(worker.silent_for)} ago; ${worker.held} of ${worker.seats} seats are taken`,
+      subject: worker.tasks[0] ?? worker.name,
+      fix: { kind: "open", path: "/workers", name: "Look at the workers" },
+    }));
+}
+
+function lateSchedules({ schedules, now }: Picture): Need[] {
+  return schedules
+    .filter((row) => row.state === "active" && row.next_at && now - Date.parse(row.next_at) > LATE)
+    .map((row) => ({
+      id: `late ${row.id}`,
+      weight: 85,
+      title: `${row.id} should have fired`,
+      detail: `${span((now - Date.parse(row.next_at ?? "")) / 1000)} ago: no process fires schedules`,
+      subject: row.id,
+      fix: { kind: "command", text: "rota worker -A app" },
+    }));
+}
+
+function failures({ errors }: Picture): Need[] {
+  return errors.slice(0, 6).map((group) => ({
+    id: `error ${group.task} ${group.type} ${group.message}`,
+    weight: 60 + Math.min(15, group.count),
+    title: `${group.task}: ${counted(group.count, "run")} failed with ${group.type}`,
+    detail: group.message,
+    subject: group.runs[0] ?? group.task,
+    fix: { kind: "operation", action: "retry", task: group.task, error: group.type },
+  }));
+}
+
+function breakers({ decisions }: Picture): Need[] {
+  return decisions
+    .filter((row) => row.reason === "breaker")
+    .map((row) => ({
+      id: `breaker ${row.task} ${row.key}`,
+      weight: 55,
+      title: `The breaker of ${row.task} is open for ${row.key || "all"}`,
+      detail: `${counted(row.count, "submit")} refused`,
+      subject: row.task,
+      key: row.key,
+      fix: { kind: "reset-mark", task: row.task, key: row.key },
+    }));
+}
+
+function flowTroubles({ flows }: Picture): Need[] {
+  return flows
+    .filter((flow) => flow.failed > 0 || flow.blocked > 0)
+    .map((flow) => ({
+      id: `flow ${flow.flow}`,
+      weight: flow.failed ? 58 : 52,
+      title: `${flow.flow} ${flow.period} is ${flow.failed ? "failing" : "blocked"}`,
+      detail: `${counted(flow.failed, "step")} failed, ${flow.blocked} blocked, ${flow.done} of ${flow.steps} done`,
+      subject: flow.flow,
+      fix: { kind: "open", path: `/flows/${encodeURIComponent(flow.flow)}`, name: "Open the flow" },
+    }));
+}
+
+function badTicks({ schedules }: Picture): Need[] {
+  return schedules
+    .filter((row) => row.state === "active" && row.last !== null && !GOOD.includes(row.last))
+    .map((row) => ({
+      id: `tick ${row.id}`,
+      weight: row.last === "failed" ? 50 : 40,
+      title: row.last === "failed" ? `The last run of ${row.id} failed` : `${row.id} skipped its last tick`,
+      detail: `${wordOf(row.last ?? "")}; ${row.words}`,
+      subject: row.id,
+      fix: { kind: "open", path: `/schedules/${encodeURIComponent(row.id)}`, name: "Open the schedule" },
+    }));
+}
+
+function pauses({ tasks, schedules, decisions }: Picture): Need[] {
+  const note = (task: string) => decisions.find((row) => row.task === task && row.reason === "paused");
+  const paused = tasks.filter((task) => task.paused).map((task): Need => {
+    const by = note(task.task);
+    return {
+      id: `pause ${task.task}`,
+      weight: task.queued ? 45 : 30,
+      title: `${task.task} is paused${by?.by ? ` by ${by.by}` : ""}`,
+      detail: `${by?.note ? `“${by.note}”; ` : ""}${waiting(task.queued)}`,
+      subject: task.task,
+      fix: { kind: "resume-task", task: task.task },
+    };
+  });
+  const schedulesPaused = schedules.filter((row) => row.state === "paused").map((row): Need => ({
+    id: `pause ${row.id}`,
+    weight: 25,
+    title: `The schedule ${row.id} is paused`,
+    detail: row.note ? `“${row.note}”` : row.words,
+    subject: row.id,
+    fix: { kind: "resume-schedule", id: row.id },
+  }));
+  return [...paused, ...schedulesPaused];
+}
+
+function fullLimits({ tasks }: Picture): Need[] {
+  return tasks
+    .filter((task) => task.limit?.total && task.running >= task.limit.total && task.queued > task.running)
+    .map((task) => ({
+      id: `limit ${task.task}`,
+      weight: 20,
+      title: `The limit of ${task.task} is full`,
+      detail: `${task.running} of ${task.limit?.total ?? 0} run, ${waiting(task.queued)}`,
+      subject: task.task,
+      fix: { kind: "open", path: `/runs?task=${encodeURIComponent(task.task)}&state=running`, name: "See what runs" },
+    }));
+}

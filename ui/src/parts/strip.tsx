@@ -1,0 +1,38 @@
+import type { ScheduleRowFirings } from "../api/types";
+import { hrefOf } from "../app/router";
+import { wordOf } from "./state";
+
+const TONES: Record<string, string> = { succeeded: "good", failed: "bad", running: "busy", queued: "busy", forgotten: "dim" };
+const MARKS: Record<string, string> = { good: "▮", bad: "✕", busy: "◐", dim: "·", skip: "–" };
+const SHOWN = 30;
+
+function toneOf(firing: ScheduleRowFirings): string {
+  return TONES[firing.outcome] ?? "skip";
+}
+
+/** The last outcomes of a schedule, the oldest first. A tick that made no run has its reason on it. */
+export function Strip({ firings }: { firings: readonly ScheduleRowFirings[] }) {
+  const shown = [...firings.slice(0, SHOWN)].reverse();
+  if (shown.length === 0) return <span class="dim">never fired</span>;
+  const last = shown.at(-1);
+  return (
+    <span class="stripbox">
+      <span class="strip">
+        {shown.map((firing) => {
+          const tone = toneOf(firing);
+          const name = `${wordOf(firing.outcome)}, tick of ${firing.nominal.replace("T", " ").slice(0, 19)} UTC`;
+          return firing.run && firing.state ? (
+            <a key={firing.nominal} data-tone={tone} href={hrefOf(`/runs/${encodeURIComponent(firing.run)}`)} title={name} aria-label={name}>
+              {MARKS[tone]}
+            </a>
+          ) : (
+            <span key={firing.nominal} data-tone={tone} title={name} role="img" aria-label={name}>
+              {MARKS[tone]}
+            </span>
+          );
+        })}
+      </span>
+      {last && toneOf(last) === "skip" && <span class="skipped">{wordOf(last.outcome)}</span>}
+    </span>
+  );
+}
