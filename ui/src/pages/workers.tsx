@@ -1,41 +1,131 @@
+import { useSignal } from "@preact/signals";
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
-import { span } from "../app/format";
+import type { Worker } from "../api/types";
+import { counted, span } from "../app/format";
 import { hrefOf } from "../app/router";
+import { may } from "../app/session";
+import { act } from "../parts/act";
 import { Empty, Show } from "../parts/empty";
+import { NoteDialog } from "../parts/note";
 import { Head } from "../parts/page";
 import { Table } from "../parts/table";
 
+const GONE = ["stopped", "silent"];
+
 export default function WorkersPage() {
   const workers = useResource("workers", (signal) => ask("GET /workers", { signal }), ["workers"]);
+  const stopping = useSignal<Worker | null>(null);
+
+  async function direct(worker: Worker, verb: "quiet" | "resume" | "stop", note: string): Promise<boolean> {
+    const said = { quiet: "starts no more runs", resume: "starts runs again", stop: "ends its runs, then stops" }[verb];
+    const reply = await act(`POST /workers/{name}/${verb}`, { path: { name: worker.name }, body: { note: note || null } }, `${worker.name} ${said}`);
+    if (reply) workers.reload();
+    return reply !== null;
+  }
+
   return (
-    <>
-      <Head title="Workers" about="Who works, on what, and who is silent." />
-      <Show of={workers}>
-        {(found) =>
-          found.items.length === 0 ? (
+    <Show of={workers}>
+      {(found) => (
+        <>
+          <Head title="Workers" about={aboutOf(found.items)} />
+          {found.items.length === 0 ? (
             <Empty title="No worker is at work" command="rota worker -A app">
               <p>Runs wait until a worker starts.</p>
             </Empty>
           ) : (
-            <Table
-              label="Workers"
-              rows={found.items}
-              keyOf={(worker) => worker.name}
-              columns={[
-                { name: "worker", cell: (worker) => <a href={hrefOf("/runs", { worker: worker.name, state: "running" })}>{worker.name}</a> },
-                { name: "is", cell: (worker) => worker.standing },
-                { name: "seats", right: true, cell: (worker) => `${worker.held} / ${worker.seats}` },
-                { name: "overdue", right: true, cell: (worker) => worker.overdue },
-                { name: "heard", right: true, cell: (worker) => `${span(worker.silent_for)} ago` },
-                { name: "host", extra: true, cell: (worker) => worker.host },
-                { name: "version", extra: true, cell: (worker) => worker.version },
-                { name: "tasks", wide: true, extra: true, cell: (worker) => worker.tasks.join(", ") },
-              ]}
+            <>
+              <Workers label="Workers" workers={found.items.filter((worker) => worker.standing !== "stopped")} direct={direct} stop={(worker) => (stopping.value = worker)} />
+              <Stopped workers={found.items.filter((worker) => worker.standing === "stopped")} />
+            </>
+          )}
+          {stopping.value && (
+            <NoteDialog
+              title={`Stop ${stopping.value.name}`}
+              verb="Stop the worker"
+              danger
+              about="The worker takes no more runs, lets those in hand end, and stops. Only its machine can start it again."
+              onClose={() => (stopping.value = null)}
+              onDone={(note) => (stopping.value ? direct(stopping.value, "stop", note) : Promise.resolve(true))}
             />
-          )
-        }
-      </Show>
-    </>
+          )}
+        </>
+      )}
+    </Show>
   );
+}
+
+interface ListProps {
+  label: string;
+  workers: readonly Worker[];
+  direct?: (worker: Worker, verb: "quiet" | "resume", note: string) => Promise<boolean>;
+  stop?: (worker: Worker) => void;
+}
+
+function Workers({ label, workers, direct, stop }: ListProps) {
+  return (
+    <Table
+      label={label}
+      rows={workers}
+      keyOf={(worker) => worker.name}
+      columns={[
+        { name: "worker", cell: (worker) => <a href={hrefOf("/runs", { worker: worker.name, state: "running" })}>{worker.name}</a> },
+        { name: "is", cell: (worker) => worker.standing },
+        { name: "seats taken", cell: (worker) => <Seats worker={worker} /> },
+        { name: "stuck", right: true, cell: (worker) => (worker.overdue ? <span class="bad">{worker.overdue}</span> : <span class="dim">0</span>) },
+        { name: "heard", right: true, cell: (worker) => `${span(worker.silent_for)} ago` },
+        { name: "host", extra: true, cell: (worker) => `${worker.host} ${worker.pid || ""}` },
+        { name: "version", extra: true, cell: (worker) => worker.version },
+        { name: "queues and tasks", wide: true, extra: true, cell: (worker) => [...worker.queues.map((queue) => `queue ${queue}`), ...worker.tasks].join(", ") },
+        {
+          name: "do",
+          cell: (worker) =>
+            may("operate") && direct && stop && !gone(worker) && (
+              <span class="row nowrap">
+                <button type="button" class="small" onClick={() => void direct(worker, worker.quiet ? "resume" : "quiet", "")}>
+                  {worker.quiet ? "Start runs again" : "Start no more runs"}
+                </button>
+                <button type="button" class="small danger" onClick={() => stop(worker)}>
+                  Stop …
+                </button>
+              </span>
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+/** Workers that have stopped are remembered for a while. They are not in the way. */
+function Stopped({ workers }: { workers: readonly Worker[] }) {
+  if (workers.length === 0) return null;
+  return (
+    <details class="part">
+      <summary>{counted(workers.length, "worker")} stopped lately</summary>
+      <Workers label="Stopped workers" workers={workers} />
+    </details>
+  );
+}
+
+function gone(worker: Worker): boolean {
+  return GONE.includes(worker.standing);
+}
+
+function Seats({ worker }: { worker: Worker }) {
+  return (
+    <span class="row nowrap">
+      <meter min={0} max={Math.max(1, worker.seats)} value={worker.held} aria-label={`${worker.held} of ${worker.seats} seats`} />
+      {worker.held} / {worker.seats}
+    </span>
+  );
+}
+
+/** Who works, how full they are, and whether they run different versions. */
+function aboutOf(workers: readonly Worker[]): string {
+  const alive = workers.filter((worker) => !gone(worker));
+  const held = alive.reduce((sum, worker) => sum + worker.held, 0);
+  const seats = alive.reduce((sum, worker) => sum + worker.seats, 0);
+  const versions = new Set(alive.map((worker) => worker.version));
+  const mixed = versions.size > 1 ? ` They run ${versions.size} versions of rota.` : "";
+  return `${counted(alive.length, "worker")} at work, ${held} of ${counted(seats, "seat")} taken.${mixed}`;
 }
