@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from rota.app.app import Rota
     from rota.django.lifespan import asgi
     from rota.django.rota_task import task
+    from rota.django.transactions import enqueue_on_commit
 
     app: Rota
 
-__all__ = ["app", "asgi", "task"]
+__all__ = ["app", "asgi", "enqueue_on_commit", "task"]
 
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every name, also a misspelt one
@@ -31,4 +32,8 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every na
             from rota.django.rota_task import task
 
             return task
+        if name == "enqueue_on_commit":
+            from rota.django.transactions import enqueue_on_commit
+
+            return enqueue_on_commit
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,17 +1,21 @@
 """Enqueueing: from a Django task and its arguments to a run in the store."""
 
+import time
 from typing import Any, cast
 
+from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 
 from rota.app.core import core_of
 from rota.client.client import Client
 from rota.client.handle import accept
 from rota.django.adoption import adopt, retry_of, run_headers
+from rota.django.conf import conf, in_tests
 from rota.django.project import app
 from rota.django.results import instant, new_result
 from rota.django.rota_task import USING, RotaTask
 from rota.django.tasks_api import AnyResult, AnyTask, normalize_json
+from rota.domain import codec
 from rota.domain.decision import Decision
 from rota.domain.intake import Options
 from rota.domain.run import NewRun, Run
@@ -72,23 +76,60 @@ def _options(task: AnyTask, base: AnyTask) -> dict[str, Any]:
 
 
 def enqueue(made: Enqueued) -> None:
-    """Put the run into the store, from synchronous code."""
+    """Put the run into the store, from synchronous code; in the transaction, if one is open."""
+    from rota.django.transactions import alias_of_transaction, enqueue_within
+
+    alias = alias_of_transaction()
+    if alias is None:
+        put_now(made)
+    else:
+        enqueue_within(made, alias)
+
+
+def put_now(made: Enqueued) -> None:
     made.decision = _call_sync(lambda: _put(made))
 
 
 async def aenqueue(made: Enqueued) -> None:
-    """Put the run into the store, from a coroutine. All loops of the process share one open store."""
-    made.decision = await app().portal.acall(lambda: _put(made))
+    """Put the run into the store, from a coroutine. All loops of the process share one open store. A transaction can be
+    open in the thread that makes the database calls of this coroutine."""
+    from rota.django.transactions import alias_of_transaction
+
+    if await sync_to_async(alias_of_transaction)() is not None:
+        await sync_to_async(enqueue)(made)
+    else:
+        made.decision = await app().portal.acall(lambda: _put(made))
 
 
 def found_run(id: str) -> Run | None:
-    """Return the run of this id; None if the store does not know it."""
+    """Return the run of this id, which may still be in the outbox; None if neither knows it."""
     found: Run | None = _call_sync(lambda: _read(id))
-    return found
+    return found or _in_the_outbox(id)
 
 
 async def afound_run(id: str) -> Run | None:
-    return await app().portal.acall(lambda: _read(id))
+    return await app().portal.acall(lambda: _read(id)) or await sync_to_async(_in_the_outbox)(id)
+
+
+def _in_the_outbox(id: str) -> Run | None:
+    if in_tests() or conf().transactions in ("on_commit", "off"):
+        return None
+    from rota.django import outbox
+
+    run = outbox.read(id, outbox.outbox_alias())
+    if run is None:
+        return None
+    body, now = codec.decode(run.body), time.time()
+    return Run(
+        id=run.id,
+        task=run.task,
+        priority=run.priority,
+        queue=run.queue,
+        created_at=now,
+        due_at=run.due_at(now),
+        args=bytes(body.args),
+        headers=body.headers or {},
+    )
 
 
 async def _put(made: Enqueued) -> Decision:

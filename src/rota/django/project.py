@@ -10,6 +10,7 @@ from rota.app.app import Rota
 from rota.django import discovery
 from rota.django.adoption import adopt_found
 from rota.django.conf import Conf, conf, in_tests
+from rota.django.outbox import sweeping
 from rota.settings import load
 from rota.settings.project import DATABASE
 
@@ -23,7 +24,7 @@ def app() -> Rota:
     """Return the app of this project: one for each process, whatever thread asks."""
     with _lock:
         if not _made:
-            _made.append(Rota(store_url, tz=settings.TIME_ZONE))
+            _made.append(Rota(store_url, tz=settings.TIME_ZONE, resources=sweeping))
         if _adopted_from[0] != len(discovery.modules):
             _adopted_from[0] = len(discovery.modules)
             adopt_found(_made[0])

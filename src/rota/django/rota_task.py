@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # none of these is loaded before a task uses it: every proces
     from rota.domain.guards import Join, Sliding, Unique
     from rota.domain.intake import Span
     from rota.domain.once import Once
-    from rota.domain.policy import Limit, Lost, Rate, Retry, Share
+    from rota.domain.policy import Limit, Lost, Rate, Retry, Share, TraceMode
     from rota.domain.results import FailOn
     from rota.domain.schedule import CatchUp, Overlap
     from rota.domain.triggers import Trigger
@@ -88,6 +88,8 @@ class Policies(TypedDict, total=False):
     activity: Activity | None
     once: Once | None
     expect: Trigger | str | None
+    logs: bool | None
+    trace: TraceMode | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,6 +137,8 @@ class RotaTask(TaskOf[P, R]):
     activity: Activity | None = None
     once: Once | None = None
     expect: Trigger | str | None = None
+    logs: bool | None = None
+    trace: TraceMode | None = None
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and all(

@@ -1,4 +1,4 @@
-"""The rows that the admin shows: names without tables."""
+"""The outbox, and the rows that the admin shows: names without tables."""
 
 from typing import ClassVar
 
@@ -11,6 +11,15 @@ class Migration(migrations.Migration):
     dependencies: ClassVar = []
 
     operations: ClassVar = [
+        migrations.CreateModel(
+            name="OutboxRun",
+            fields=[
+                ("id", models.CharField(max_length=63, primary_key=True, serialize=False)),
+                ("run", models.TextField()),
+                ("created_at", models.DateTimeField(db_index=True)),
+            ],
+            options={"db_table": "rota_outbox", "default_permissions": ()},
+        ),
         migrations.CreateModel(
             name="Flow",
             fields=[

@@ -38,17 +38,23 @@ async def put_within(connection: Any, backend: "PostgresBackend", run: NewRun) -
 
 
 def put_within_sync(connection: Any, backend: "PostgresBackend", run: NewRun) -> Decision:
-    """`connection`: of psycopg, or SQLAlchemy's Connection or Session. Needs no event loop."""
+    """`connection`: of psycopg, of Django (`django.db.connection`), or SQLAlchemy's Connection or Session. It needs no
+    event loop."""
     payload = as_payload([run])
     match _driver(connection):
         case "psycopg", False:
             found = _only(connection.execute(_sql(backend, "%s"), (payload,)).fetchone())
         case "sqlalchemy", False:
             found = connection.execute(_text(_sql(backend, ":payload")), {"payload": payload}).scalar_one()
+        case "django", _:
+            with connection.cursor() as cursor:
+                cursor.execute(_sql(backend, "%s"), [payload])
+                found = _only(cursor.fetchone())
         case _:
             raise InvalidOptions(
                 f"connection={type(connection).__module__}.{type(connection).__qualname__}: submit_sync takes a "
-                "psycopg connection or SQLAlchemy's Connection or Session; for asynchronous ones there is submit"
+                "psycopg connection, one of Django's, or SQLAlchemy's Connection or Session; for asynchronous ones "
+                "there is submit"
             )
     return _decision(found)
 
@@ -64,7 +70,7 @@ def _driver(connection: Any) -> tuple[str, bool]:
     """The driver, and whether it is asynchronous. The caller may use a subclass of the driver's connection."""
     for cls in type(connection).__mro__:
         package = cls.__module__.partition(".")[0]
-        if package in ("asyncpg", "psycopg", "sqlalchemy"):
+        if package in ("asyncpg", "django", "psycopg", "sqlalchemy"):
             return package, cls.__name__.startswith(("Async", "async")) or package == "asyncpg"
     return "", False
 

@@ -1,0 +1,179 @@
+"""Transactional enqueue: a run exists once the transaction that enqueued it has committed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import pytest
+from django.core.management import call_command
+from django.db import connections, transaction
+from django.db.utils import ConnectionHandler
+from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
+
+from rota import Rota, RunQuery
+from rota.django import enqueue_on_commit, outbox
+from rota.django.models import OutboxRun
+from rota.django.project import app as project_app
+from rota.django.tasks_api import TaskResultStatus, task_backends
+from rota.django.transactions import place
+from storekit.servers import PostgresServer
+from tests.django.shop import tasks as shop
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture
+def pg(postgres: PostgresServer, namespace: str) -> Iterator[Rota]:
+    """The app over a store in the PostgreSQL database that the alias `pg` of the project names."""
+    parts = urlsplit(postgres.url)
+    host, port, name = place(postgres.url)
+    settings = {
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": host,
+        "PORT": port,
+        "USER": parts.username or "",
+        "PASSWORD": parts.password or "",
+        "NAME": name,
+    }
+    connections.settings["pg"] = ConnectionHandler({"default": settings}).settings["default"]
+    call_command("migrate", "rota", database="pg", verbosity=0)
+    joint = "&" if parts.query else "?"
+    try:
+        with (
+            override_settings(ROTA={"DATABASE": "pg"}),
+            project_app().bound_to(f"{postgres.url}{joint}schema={namespace}") as bound,
+        ):
+            yield bound
+    finally:
+        connections["pg"].close()
+        del connections["pg"]
+        del connections.settings["pg"]
+
+
+def runs(app: Rota) -> list[str]:
+    return sorted(run.id for run in app.portal.call(lambda: app.client().runs(RunQuery(limit=100))).runs)
+
+
+class Stop(Exception):
+    pass
+
+
+def test_a_rollback_leaves_nothing_and_a_savepoint_only_its_part(app: Rota) -> None:
+    with suppress(Stop), transaction.atomic():
+        shop.add.enqueue(1)
+        raise Stop
+    assert runs(app) == []
+    with transaction.atomic():
+        kept = shop.add.enqueue(1)
+        with suppress(Stop), transaction.atomic():
+            shop.add.enqueue(2)
+            raise Stop
+        other = shop.add.enqueue(3)
+        assert runs(app) == []
+        assert kept.status == TaskResultStatus.READY
+        assert task_backends["default"].get_result(kept.id).args == [1]
+    assert runs(app) == sorted([kept.id, other.id])
+    assert not OutboxRun.objects.exists()
+
+
+def test_one_query_inside_a_transaction_and_none_outside(app: Rota) -> None:
+    with transaction.atomic(), CaptureQueriesContext(connections["default"]) as inside:
+        shop.add.enqueue(1)
+    with CaptureQueriesContext(connections["default"]) as outside:
+        shop.add.enqueue(1)
+    assert [query["sql"].split()[0] for query in inside.captured_queries] == ["INSERT"]
+    assert outside.captured_queries == []
+
+
+def test_a_process_that_dies_after_its_commit_loses_nothing_and_a_sweep_twice_is_once(
+    app: Rota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as dead:
+        dead.setattr(outbox, "hand_over", lambda ids, alias: None)  # as if the process had died
+        with transaction.atomic():
+            result = shop.add.enqueue(1)
+    assert runs(app) == []
+    assert task_backends["default"].get_result(result.id).status == TaskResultStatus.READY
+    assert outbox.sweep("default") == 0, "the process that wrote the row has two seconds"
+    monkeypatch.setattr(outbox, "SETTLED", -60.0)
+    row = OutboxRun.objects.get()
+    assert outbox.sweep("default") == 1
+    with app.running(grace=5):
+        app.portal.call(lambda: app.client().ended(result.id, 20))
+    row.save(force_insert=True)  # as if the sweep had died between the put and the delete
+    assert outbox.sweep("default") == 1
+    assert runs(app) == [result.id]
+    assert task_backends["default"].get_result(result.id).attempts == 1
+    assert not OutboxRun.objects.exists()
+
+
+def test_a_row_of_yesterday_is_looked_for_before_it_is_put(
+    app: Rota, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(outbox, "hand_over", lambda ids, alias: None)
+    monkeypatch.setattr(outbox, "SETTLED", -60.0)
+    monkeypatch.setattr(outbox, "OLD", -60.0)
+    with transaction.atomic():
+        result = shop.add.enqueue(1)
+    assert outbox.sweep("default") == 1
+    assert runs(app) == [result.id]
+    assert f"the run {result.id} was in the outbox for more than 12 hours" in caplog.text
+
+
+def test_the_worker_sweeps(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "hand_over", lambda ids, alias: None)
+    monkeypatch.setattr(outbox, "SETTLED", -60.0)
+    with transaction.atomic():
+        first = shop.add.enqueue(1)
+    outbox_read = threading.Event()
+    with app.running(grace=5):
+        while not runs(app):
+            outbox_read.wait(0.02)
+        app.portal.call(lambda: app.client().ended(first.id, 20))
+
+
+def test_on_commit_and_off(app: Rota) -> None:
+    with override_settings(ROTA={"TRANSACTIONS": "on_commit"}):
+        with transaction.atomic():
+            shop.add.enqueue(1)
+            enqueue_on_commit(shop.add, 2)
+            assert runs(app) == []
+        assert len(runs(app)) == 2
+    with override_settings(ROTA={"TRANSACTIONS": "off"}), transaction.atomic():
+        shop.add.enqueue(1)
+        assert len(runs(app)) == 3
+
+
+def test_in_the_same_postgresql_database_the_run_is_part_of_the_transaction(pg: Rota) -> None:
+    with suppress(Stop), transaction.atomic(using="pg"):
+        shop.add.enqueue(1)
+        raise Stop
+    assert runs(pg) == []
+    with transaction.atomic(using="pg"):
+        with CaptureQueriesContext(connections["pg"]) as inside:
+            result = shop.add.enqueue(1)
+        assert runs(pg) == []
+    assert [query["sql"].split("(")[0].rpartition(".")[2] for query in inside.captured_queries] == ["submit"]
+    assert runs(pg) == [result.id]
+    assert not OutboxRun.objects.using("pg").exists()
+
+
+def test_an_open_transaction_delays_no_claim_and_no_submit_of_another_key(pg: Rota) -> None:
+    with transaction.atomic(using="pg"):
+        mine = shop.report.enqueue("ada")  # unique: through the outbox
+        shop.add.enqueue(1)
+        others: list[str] = []
+
+        def other_process() -> None:
+            others.append(shop.report.enqueue("ada").id)
+            others.append(shop.add.enqueue(2).id)
+
+        thread = threading.Thread(target=other_process)
+        thread.start()
+        thread.join(10)
+        assert len(others) == 2
+        with pg.running(grace=5):
+            assert pg.portal.call(lambda: pg.client().ended(others[1], 10)).state == "succeeded"
+    assert OutboxRun.objects.using("pg").filter(pk=mine.id).count() == 0
