@@ -14,14 +14,14 @@ def field(chance: Random, low: int, high: int, kinds: str = "nrlsRS*") -> str:
     first, second = sorted(number(chance, low, high) for _ in range(2))
     step = number(chance, 2, max(2, (high - low) // 3))
     match chance.choice(kinds):
-        case "n":
-            return str(first)
         case "r":
             return f"{first}-{second}"
         case "l":
             return ",".join(str(n) for n in sorted({number(chance, low, high) for _ in range(3)}))
-        case "s":
-            return f"{first}-{second}/{min(step, max(1, second - first))}"
+        case "s" if first < second:  # cronsim, which judges too, takes 7-7/2 for 7/2
+            return f"{first}-{second}/{min(step, second - first)}"
+        case "n" | "s":
+            return str(first)
         case "S":
             return f"*/{step}"
         case "R":

@@ -109,7 +109,8 @@ for name, arguments in json.loads(sys.argv[1]).items():
 print(json.dumps(said))
 """
 
-APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new", "import crontab"}
+APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new"}
+APPLESS |= {"import crontab", "import apscheduler", "import beat-db"}
 """Commands that import no app in their own process."""
 
 

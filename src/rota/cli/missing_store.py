@@ -9,7 +9,7 @@ from rota.cli.deploy.migrate import migrate_store
 from rota.cli.flows import commands as flows
 from rota.cli.flows import marks
 from rota.cli.forecast.preview import preview
-from rota.cli.movein.commands import crontab
+from rota.cli.movein.commands import apscheduler, beat_db, crontab
 from rota.cli.options.target import Missing
 from rota.cli.runs.submit import submit
 from rota.cli.schedules.put import put
@@ -29,6 +29,8 @@ CREATES: tuple[Callable[..., Any], ...] = (
     migrate_store,
     put,
     crontab,
+    apscheduler,
+    beat_db,
     marks.set_mark,
     flows.start,
     flows.backfill,

@@ -94,10 +94,14 @@ def _apart(ours: set[datetime], theirs: set[datetime], tz: str, changes: Sequenc
 
 
 def _why(at: datetime, tz: str, changes: Sequence[ClockChange]) -> str:
-    """Return the clock change on the day of an instant; empty if there is none."""
+    """Return the clock change on the day of an instant, or on the day before: APScheduler walks over the first hour of
+    the day after a short one. Empty if there is none."""
     day = at.astimezone(ZoneInfo(tz)).date()
-    near = (each for each in changes if day in (each.before.date(), each.after.date()))
-    return next((each.words for each in near), "")
+    for back, when in ((0, ""), (1, " on the day before")):
+        for each in changes:
+            if day - timedelta(days=back) in (each.before.date(), each.after.date()):
+                return f"{each.words}{when}"
+    return ""
 
 
 class Proof(Struct, frozen=True):

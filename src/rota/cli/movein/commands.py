@@ -1,11 +1,14 @@
-"""`rota import crontab`: schedules of other schedulers as a plan, as code or in the store."""
+"""`rota import`: schedules of other schedulers as a plan, as code or in the store."""
 
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from rota.cli.movein.carry import carry_out
+from rota.cli.movein.load import load_object
 from rota.cli.movein.status import show_status
 from rota.cli.movein.zone import zone_of_machine
 from rota.cli.options.parameters import CARE, Flag, Shared
@@ -57,8 +60,50 @@ def crontab(
 
 
 @movein.command
+def apscheduler(
+    scheduler: Annotated[str, Parameter(help="The scheduler, as module:attribute. Its module is imported.")],
+    /,
+    *,
+    to: To = None,
+    apply: Apply = False,
+    at: At = None,
+    unknown_ok: Unknown = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Show what the jobs of an APScheduler 3 become: the same times, other times at named instants, or refused and why.
+
+    Jobs in stores are read by APScheduler itself. No job runs: a scheduler that its module starts is started paused.
+    --to writes a task for each job, --apply puts schedules that call tasks named as the jobs' functions. Exits with 3,
+    and writes nothing, if a time differs and no rule says why.
+    """
+    return carry_out(read_jobs(scheduler), to, apply, at, unknown_ok, target, show)
+
+
+@movein.command
+def beat_db(
+    where: Annotated[str, Parameter(help="sqlite:///PATH, postgresql://…, or a module of Django settings.")],
+    /,
+    *,
+    to: To = None,
+    apply: Apply = False,
+    at: At = None,
+    unknown_ok: Unknown = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Show what the rows of django-celery-beat become: the same times, others at named instants, or refused and why.
+
+    Its tables are read by SQL, without Celery and Django. If Celery is installed, its own crontab is the proof.
+    --to writes a task for each row, --apply puts schedules that call the tasks by their names in Celery. Exits with 3,
+    and writes nothing, if a time differs and no rule says why.
+    """
+    return carry_out(read_beat_db(where), to, apply, at, unknown_ok, target, show)
+
+
+@movein.command
 def status(
-    kind: Annotated[Literal["crontab"], Parameter(help="What the source is.")],
+    kind: Annotated[Literal["crontab", "apscheduler", "beat-db"], Parameter(help="What the source is.")],
     where: Annotated[str, Parameter(help="Where it is, as with rota import.")],
     /,
     *,
@@ -68,8 +113,7 @@ def status(
     show: Shared[Show],
 ) -> None:
     """Show both sides: which schedules of a source are in the store, when each fires next, and from when on."""
-    del kind
-    show_status(read_crontab_file(Path(where), tz, system), target, show)
+    show_status(_READERS[kind](where) if kind in _READERS else read_crontab_file(Path(where), tz, system), target, show)
 
 
 def read_crontab_file(file: Path, tz: str | None, system: bool | None) -> Source:
@@ -85,3 +129,25 @@ def _checked(tz: str) -> str:
         return zone_name(tz) or "UTC"
     except ValueError as error:
         raise InvalidOptions(f"--tz {tz}: {error}") from None
+
+
+def read_jobs(reference: str) -> Source:
+    from rota.movein.apscheduler import read_scheduler
+
+    return read_scheduler(lambda: load_object(reference), reference, datetime.now(UTC))
+
+
+def read_beat_db(where: str) -> Source:
+    from rota.movein.beat_db import QUERY, read_beat
+    from rota.movein.database import read_django, read_url
+
+    now = datetime.now(UTC)
+    if "://" in where:
+        return read_beat(read_url(where, QUERY), where.rpartition("@")[2], now)
+    settings = load_object(where)
+    own = getattr(settings, "DJANGO_CELERY_BEAT_TZ_AWARE", True)
+    zone = str(getattr(settings, "CELERY_TIMEZONE", None) or getattr(settings, "TIME_ZONE", None) or "UTC")
+    return read_beat(read_django(settings, QUERY), where, now, None if own else zone)
+
+
+_READERS: Mapping[str, Callable[[str], Source]] = {"apscheduler": read_jobs, "beat-db": read_beat_db}

@@ -177,7 +177,7 @@ def load(reference: str) -> Rota:
         raise InvalidOptions(f"{reference!r} names no app; write module:attribute, for example tasks:app")
     if module_name not in sys.modules and _in_a_loop():
         raise AssertionError(f"{reference} must be imported before the event loop runs: use Target.run")
-    _make_importable()
+    make_importable()
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -202,7 +202,7 @@ def _in_a_loop() -> bool:
     return True
 
 
-def _make_importable() -> None:
+def make_importable() -> None:
     """Add the working directory and the project folder to `sys.path`, as `python -m` does.
 
     If the project folder is above the working directory, the latter may belong to another user. Its modules then come
