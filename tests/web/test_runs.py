@@ -113,3 +113,19 @@ def test_run_is_shown_whole() -> None:
     from rota.web.api.runs import RUN
 
     assert set(RUN["properties"]) == set(Run.__struct_fields__) - {"body"}
+
+
+async def test_a_request_with_an_idempotency_key_makes_one_run_for_its_credential(caller: Caller) -> None:
+    ada, bob, key = caller("operator"), caller("admin"), {"Idempotency-Key": "order-17"}
+    body = {"task": "add", "args": {"a": 1}}
+    first, again = [await ada.post(RUNS, json=body, headers=key) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["run"] == again.json()["run"]
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first.headers
+    assert (await bob.post(RUNS, json=body, headers=key)).json()["run"] != first.json()["run"]
+    other = await ada.post(RUNS, json={"task": "add", "args": {"a": 2}}, headers=key)
+    assert (other.status_code, other.json()["reason"]) == (422, "id_conflict")
+    assert (await ada.post(RUNS, json={**body, "id": "mine"}, headers=key)).status_code == 422
+    assert (await ada.post(RUNS, json=body, headers={"Idempotency-Key": "x" * 201})).status_code == 422
+    assert (await ada.post(RUNS, json={**body, "id": "mine"})).json()["run"] == "mine"

@@ -89,7 +89,7 @@ class Route(Struct, Generic[Q, B], frozen=True):
     also: tuple[int, ...] = ()
     """Other statuses of errors than those that every route of its kind may answer."""
     conditions: tuple[str, ...] = ()
-    """The headers with which a caller says which version a write is for: see `web.conditions`."""
+    """The headers of a write beside its body: for which version it is (`web.conditions`), or its Idempotency-Key."""
 
     @property
     def template(self) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from rota.domain.answers import Fact
 from rota.domain.decision import Decision, Reason
@@ -72,6 +73,11 @@ class Listed(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cursor: Annotated[str, Meta(max_length=100)] | None = None
 
 
+IDEMPOTENCY_KEY = "Idempotency-Key"
+KEY_LIMIT = 200
+"""Characters of an Idempotency-Key."""
+
+
 class Waiting(Struct, frozen=True, forbid_unknown_fields=True):
     """`wait`: answer when the run has ended, or after so many seconds."""
 
@@ -83,6 +89,7 @@ class NewRunBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     task: Annotated[str, Meta(min_length=1, max_length=200)]
     args: dict[str, Any] = {}
+    id: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
     key: Text | None = None
     queue: Text | None = None
     priority: Annotated[int, Meta(ge=-100, le=100)] | None = None
@@ -110,6 +117,7 @@ class NewRunBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             retry=None if self.retry is None else Retry(self.retry),
             lost=self.lost,
             headers=self.headers,
+            id=self.id,
         )
 
 
@@ -165,13 +173,27 @@ def tag_of(run: Run) -> str:
 
 
 async def submit(call: Call[NoQuery, NewRunBody]) -> Answer:
-    made = await call_named(call, call.body.task, call.body.args, call.body.options(), call.body.unknown_ok)
+    options = call.body.options()
+    if (given := call.request.headers.get(IDEMPOTENCY_KEY)) is not None:
+        options = replace(options, id=_id_for(given, call))
+    made = await call_named(call, call.body.task, call.body.args, options, call.body.unknown_ok)
     decision = await call.client.submit(await made.run(call.client))
     if not decision:
         raise _refused(decision)
     answer = Submitted(decision.run, str(decision.reason), decision.reason is Reason.ACCEPTED)
-    where = f"{call.prefix}{API}/runs/{decision.run}"
-    return Answer(answer, 201 if answer.created else 200, {"Location": where})
+    headers = {"Location": f"{call.prefix}{API}/runs/{decision.run}"}
+    if decision.run == options.id and not answer.created:
+        headers["Idempotency-Replayed"] = "true"
+    return Answer(answer, 201 if answer.created else 200, headers)
+
+
+def _id_for(key: str, call: Call[NoQuery, NewRunBody]) -> str:
+    """Return the id of the run that this credential makes with this key. Two credentials may use one key."""
+    if call.body.id is not None:
+        raise Problem(422, f"give an id or {IDEMPOTENCY_KEY}, not both")
+    if not 0 < len(key) <= KEY_LIMIT or not key.isprintable():
+        raise Problem(422, f"{IDEMPOTENCY_KEY}: from 1 to {KEY_LIMIT} printable characters")
+    return hashlib.sha256(f"{call.principal.name}\0{key}".encode(errors="replace")).hexdigest()[:48]
 
 
 async def submit_batch(call: Call[NoQuery, Batch]) -> Answer:
@@ -200,6 +222,9 @@ def _item(decision: Decision) -> BatchItem:
 def _refused(decision: Decision) -> Problem:
     if decision.reason is Reason.QUEUE_FULL:
         return Problem(429, "the queue of the task is full", reason="queue_full", headers={"Retry-After": "1"})
+    if decision.reason is Reason.ID_CONFLICT:
+        words = "a run with this id or Idempotency-Key exists, and its task or its arguments differ"
+        return Problem(422, words, reason=str(decision.reason))
     return problem_of(Refused(decision))
 
 
@@ -308,6 +333,7 @@ ROUTES: list[Route[Any, Any]] = [
         NewRunBody,
         {201: Submitted, 200: Submitted},
         (404, 409),
+        conditions=(IDEMPOTENCY_KEY,),
     ),
     write(
         "POST",
