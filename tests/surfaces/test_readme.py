@@ -201,6 +201,7 @@ asyncio.run(scenario())
         ("submitting", SUBMITTING_PLAYED, ["True False"]),
         ("operations", OPERATIONS_PLAYED, ["a.png", "42"]),
         ("fastapi", FASTAPI_PLAYED, ["Notification sent in the background", "a.csv with a session"]),
+        ("flask", "\ntest_sign_up()\nprint(sorted(app.tasks))\n", ["['clean_up', 'welcome']"]),
         ("dependencies", DEPENDENCIES_PLAYED, ["fake session, customer of 7 in attempt 1", "commit", "rollback"]),
         ("coming-from", COMING_FROM_PLAYED, ["a.png at 400", "['odds', 'thumbnails']"]),
     ],

@@ -65,6 +65,8 @@ class Registry:
             self.middleware = check_middleware(middleware)
         except TypeError as error:
             raise InvalidOptions(str(error)) from None
+        self.around: list[Callable[..., Any]] = []
+        """Context managers around every call of a handler, in its own thread or task."""
         self.tasks: dict[str, AnyTask] = {}
         """The tasks that the app serves: `rota worker --tasks` leaves out others."""
         self._known: dict[str, AnyTask] = {}  # all tasks of the code, by names and aliases
@@ -120,7 +122,7 @@ class Registry:
 
     def _add(self, fn: Callable[..., Any], options: TaskOptions, fail_on: FailOn | None = None) -> AnyTask:
         settings = self._settings
-        definition = Definition(fn, options, self._submitter, settings.tz, fail_on, self.middleware)
+        definition = Definition(fn, options, self._submitter, settings.tz, fail_on, self.middleware, self.around)
         task: AnyTask = Task(fn, definition)
         for name in (task.name, *task.aliases):
             if name in self.names():

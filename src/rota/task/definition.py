@@ -61,11 +61,14 @@ class Definition:
         tz: str = "UTC",
         fail_on: FailOn | None = None,
         middleware: tuple[Middleware, ...] = (),
+        around: Sequence[Callable[..., Any]] = (),
     ) -> None:
         """`submitter`, `tz`, `fail_on` and `middleware` are the app's; `tz` and `fail_on` are for a task that does not
         say otherwise."""
         self.fn = fn
         self.submitter = submitter
+        self.around = around
+        """Dependencies of every handler of the app; the app may still get some."""
         self.name = str(options.get("name") or getattr(fn, "__name__", ""))
         _check_function(fn, self.name)
         self.description = options.get("description") or inspect.getdoc(fn) or ""
@@ -222,6 +225,9 @@ class Definition:
 
     def handler(self) -> Handler:
         """Return what the engine needs in order to call the task."""
+        dependencies = self.dependencies
+        if self.around:
+            dependencies = dependencies_of(self.fn, Context, self.signature.names, self.around)
         return Handler(
             name=self.name,
             fn=listing(self.fn),
@@ -232,7 +238,7 @@ class Definition:
             middleware=self.middleware,
             logs=self.logs,
             trace=self.trace,
-            dependencies=self.dependencies,
+            dependencies=dependencies,
             fail_on=self.fail_on,
         )
 

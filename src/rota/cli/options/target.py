@@ -3,11 +3,11 @@
 import asyncio
 import importlib
 import sys
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import rota
@@ -163,11 +163,44 @@ def check_shared(backend: Backend) -> None:
         raise InvalidOptions("memory:// ends with this command; name a store that a worker shares (--url, ROTA_URL)")
 
 
+_lent: dict[str, Rota] = {}
+"""Apps by references that no import answers: those of factories, and those that a caller has in hand."""
+
+
+@contextmanager
+def lend(app: Rota) -> Generator[str]:
+    """Give a reference to `app` until the block ends, for code that has an app and runs a command for it."""
+    reference = f"app-in-hand:{id(app):x}"
+    _lent[reference] = app
+    try:
+        yield reference
+    finally:
+        del _lent[reference]
+
+
+def _made(reference: str, factory: Callable[[], object]) -> object:
+    """Return what the factory of `module:create_app()` makes."""
+    try:
+        return factory()
+    except Exception as error:
+        raise InvalidOptions(_import_failed(reference, error)) from error
+
+
+def _rota_of(found: object) -> object:
+    """Return the app of rota in a Flask or FastAPI app that it was installed in."""
+    extensions = getattr(found, "extensions", None)
+    if isinstance(extensions, dict) and "rota" in extensions:
+        return cast("dict[str, object]", extensions)["rota"]
+    return getattr(getattr(found, "state", None), "rota", found)
+
+
 def load(reference: str) -> Rota:
     """Return the app that `module:attribute` names; the attribute is `app` if none is named.
 
     The first import must not happen inside a running event loop: see `Target.run`.
     """
+    if reference in _lent:
+        return _lent[reference]
     module_name, _, attribute = reference.partition(":")
     attribute = attribute or "app"
     if module_name.endswith(".py") or "/" in module_name:
@@ -187,9 +220,14 @@ def load(reference: str) -> Rota:
     except (Exception, SystemExit) as error:
         raise InvalidOptions(_import_failed(reference, error)) from error
     app: object = module
-    for part in attribute.split("."):
+    for part in attribute.removesuffix("()").split("."):
         app = getattr(app, part, None)
+    if attribute.endswith("()") and callable(app):
+        app = _made(reference, app)
+    app = _rota_of(app)
     if isinstance(app, Rota):
+        if attribute.endswith("()"):
+            _lent[reference] = app  # a factory is called once
         return app
     raise InvalidOptions(f"{reference!r}: {attribute} in {module_name} is {_kind(app)}; {_apps_of(module)}")
 

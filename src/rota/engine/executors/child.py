@@ -31,7 +31,7 @@ from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Run, storable
 from rota.domain.tail import LINE, Tail
 from rota.engine.context import Context, context_here
-from rota.engine.executors.importable import resolve
+from rota.engine.executors.importable import around_of, resolve
 from rota.engine.executors.messages import (
     HEADER,
     Answer,
@@ -157,9 +157,14 @@ class Server:
         if key not in self._found:
             if call.module == "__main__":
                 spawn.prepare(self._setup.main)
-            fn = resolve(importlib.import_module(call.module), call.name)
+            module = importlib.import_module(call.module)
+            fn = resolve(module, call.name)
             signature = Signature(fn, int(call.takes_context), hidden_parameters(fn))
-            self._found[key] = fn, signature, dependencies_of(fn, Context, signature.names)
+            self._found[key] = (
+                fn,
+                signature,
+                dependencies_of(fn, Context, signature.names, around_of(module, call.name)),
+            )
         return self._found[key]
 
     def _send(self, seat: "Seat", message: ToParent) -> None:

@@ -1,7 +1,7 @@
 """Find the function that a child calls, by its module and name in the code, never by stored data."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -57,3 +57,12 @@ def resolve(module: object, name: str) -> Callable[..., Any]:
     for part in name.split("."):
         found = getattr(found, part)
     return found if isinstance(found, FunctionType) else getattr(found, "fn", found)
+
+
+def around_of(module: object, name: str) -> Sequence[Callable[..., Any]]:
+    """Return the context managers that the app of a task has around every handler, if the name is that of a task."""
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part)
+    around: Sequence[Callable[..., Any]] = getattr(getattr(found, "_definition", None), "around", ())
+    return around

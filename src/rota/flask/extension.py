@@ -1,0 +1,147 @@
+"""The extension: what `init_app` adds to a Flask app."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+import click
+from flask import Flask
+
+from rota.app.app import Rota
+from rota.app.core import core_of
+from rota.errors import InvalidOptions, StoreUnavailable
+from rota.stores import connect
+
+log = logging.getLogger("rota.flask")
+
+FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
+"""Seconds between two tries to start an engine whose store does not answer."""
+
+
+def init_app(flask_app: Flask, app: Rota) -> None:
+    """Join `app` to a Flask app: every handler runs in an application context of `flask_app`, the processes that serve
+    `flask_app` run the engine, `flask rota …` is the command line, and `flask_app.extensions["rota"]` is `app`.
+
+    `flask_app.config` may have `ROTA_URL`, the store, and `ROTA_EMBEDDED`: False keeps the engine out of web processes.
+    With `TESTING` none starts either.
+    """
+    known = flask_app.extensions.get("rota")
+    if known is app:
+        return
+    if known is not None:
+        raise InvalidOptions("another app of rota is in this Flask app; a Flask app has one")
+    flask_app.extensions["rota"] = app
+    if (url := _config(flask_app).get("ROTA_URL")) is not None:
+        core_of(app).use(connect(str(url)))
+
+    @contextmanager
+    def application_context() -> Generator[None]:
+        with flask_app.app_context():
+            yield
+
+    core_of(app).registry.around[:] = [application_context]  # of the last factory call, if a process makes several
+    engine = Engine(flask_app, app)
+    flask_app.extensions["rota.engine"] = engine
+    flask_app.wsgi_app = _FirstRequest(flask_app.wsgi_app, engine)  # type: ignore[method-assign]
+    flask_app.cli.add_command(_command_line(app))
+    if (why := serving_here()) is not None:
+        engine.start(why)
+
+
+def _config(flask_app: Flask) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", flask_app.config)
+
+
+def serving_here() -> str | None:
+    """Return why this process is known to serve before its first request; None if it is not known.
+
+    The child of the reloader serves, and its parent does not. `flask run` without a reloader serves. Every other
+    command, a shell and the arbiter of gunicorn import the app too.
+    """
+    if os.environ.get("WERKZEUG_RUN_MAIN") == "true":
+        return "the reloader runs the server here"
+    context = click.get_current_context(silent=True)
+    if context is None or context.info_name != "run" or "reload" not in context.params:
+        return None
+    reload = context.params["reload"]
+    debug = os.environ.get("FLASK_DEBUG", "").lower() not in ("", "0", "false", "no")
+    return None if (debug if reload is None else reload) else "flask run serves here"
+
+
+class Engine:
+    """The engine of one Flask app in this process. A forked child decides anew."""
+
+    def __init__(self, flask_app: Flask, app: Rota) -> None:
+        self._flask_app = flask_app
+        self._app = app
+        self._decided = 0
+        self._lock = threading.Lock()
+
+    @property
+    def decided(self) -> bool:
+        return self._decided == os.getpid()
+
+    def start(self, why: str) -> None:
+        """Start the engine on threads of its own, once per process; `why` goes to the log."""
+        with self._lock:
+            if self.decided:
+                return
+            self._decided = os.getpid()
+        config = _config(self._flask_app)
+        if config.get("TESTING") or config.get("ROTA_EMBEDDED") is False:
+            reason = "these are tests" if config.get("TESTING") else "ROTA_EMBEDDED is False"
+            log.info("no engine in this process (pid %d): %s", os.getpid(), reason)
+            return
+        log.info("the engine starts in this process (pid %d): %s", os.getpid(), why)
+        threading.Thread(target=self._start, name="rota-start", daemon=True).start()
+
+    def _start(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                self._app.start_sync()
+            except StoreUnavailable as error:
+                log.warning("the engine cannot start yet, next try in %.1f s: %s", pause, error)
+                threading.Event().wait(pause)
+                pause = min(2 * pause, LAST_PAUSE)
+            except Exception:
+                log.exception("the engine cannot start in this process (pid %d)", os.getpid())
+                return
+            else:
+                return
+
+    def stop(self) -> None:
+        if self.decided:
+            self._app.stop_sync()
+
+
+class _FirstRequest:
+    """The WSGI application; its first request in a process starts the engine there."""
+
+    def __init__(self, inner: Callable[..., Iterable[bytes]], engine: Engine) -> None:
+        self._inner = inner
+        self._engine = engine
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if not self._engine.decided:
+            self._engine.start("a request came")
+        return self._inner(environ, start_response)
+
+
+def _command_line(app: Rota) -> click.Command:
+    @click.command("rota", context_settings={"ignore_unknown_options": True, "help_option_names": []})
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    def command(words: tuple[str, ...]) -> None:
+        """Run a command of rota for this app: flask rota runs ls."""
+        from rota import cli
+        from rota.cli.options.target import lend
+
+        with lend(app) as reference:
+            code = cli.run(["-A", reference, *words])
+        if code:
+            raise SystemExit(code)
+
+    return command
