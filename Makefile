@@ -70,6 +70,10 @@ format: $(VENV)/.ready-dev ## format the code, mend what ruff can mend, write do
 .PHONY: ui
 ui: $(PAGES) ## build the pages of the control room, from ui/
 
+.PHONY: screenshots
+screenshots: $(VENV)/.ready-dev $(PAGES) ## take the pictures of the control room for the docs
+	@$(BIN)/python -m tools.screenshots $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/.ready-dev ## measure rota (HARNESS=path: with that harness)
 	@$(BIN)/python -m benchmarks $(if $(HARNESS),--harness "$(HARNESS)") $(ARGS)
