@@ -160,7 +160,7 @@ def shop(url: str) -> Shop:
     small = app.task(key="{path}")(resize)
     weather = app.task(retry=Retry(3, delay=1.0, max_delay=5.0))(fetch_weather)
     later = app.task(remind)
-    charge = app.task(activity=Activity(0.5, key="{user}", spacing=0.0, breaker=Breaker(2, cool_down=3600)))(
+    charge = app.task(activity=Activity(0.5, key="{user}", spacing=0.0, breaker=Breaker(1, cool_down=3600)))(
         charge_card
     )
     app.task(schedule=Every(seconds=5))(count_stock)
