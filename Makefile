@@ -35,7 +35,7 @@ run: $(VENV)/.ready-run $(PAGES) ## start the demo with the control room
 	@$(BIN)/rota demo $(ARGS)
 
 .PHONY: example
-example: $(VENV)/.ready-run ## play an example of examples/ (NAME=race_day)
+example: $(if $(wildcard examples/$(NAME)/requirements.txt),$(VENV)/.ready-dev,$(VENV)/.ready-run) ## play an example of examples/ (NAME=race_day)
 	@$(BIN)/python -m examples.$(NAME) $(ARGS)
 
 .PHONY: test

@@ -1,0 +1,1 @@
+"""A Django site whose web process also cleans up, on time and once."""

@@ -1,0 +1,1 @@
+"""The app that keeps events of an alarm, and forgets them."""

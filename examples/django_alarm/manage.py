@@ -1,0 +1,10 @@
+"""`python -m examples.django_alarm.manage`: the commands of the site."""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "examples.django_alarm.settings")
+    execute_from_command_line(sys.argv)

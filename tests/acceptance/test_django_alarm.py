@@ -1,0 +1,38 @@
+"""Rows of the third source document, walked through `examples/django_alarm`: in the web process, with a watchdog."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+from tests.processes import Process
+from tests.requirement import requirement
+
+ROOT = Path(__file__).parents[2]
+
+
+@requirement("2.7")
+def test_2_7_the_example_lists_its_tasks_and_runs_one_by_hand() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "examples.django_alarm"], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-2:] == ["2", "left: 1 days ago"]
+    listed = [line.split("\t")[0] for line in lines if "\t" in line]
+    assert {"cleanup_old_events", "look_around", "weekly_report"} <= set(listed)
+
+
+@requirement("2.6")
+@requirement("2.9")
+def test_2_9_the_site_serves_its_status_and_its_engine_starts_with_it(tmp_path: Path, unused_tcp_port: int) -> None:
+    env = {"ALARM_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1", "PATH": os.environ["PATH"]}
+    with Process("-m", "examples.django_alarm", "serve", f"127.0.0.1:{unused_tcp_port}", env=env) as site:
+        site.wait_for("scheduled cleanup_old_events: daily 03:00")
+        site.wait_for("started on sqlite:")
+        with urlopen(f"http://127.0.0.1:{unused_tcp_port}/status") as answer:
+            status = json.load(answer)
+        assert {loop["name"] for loop in status["loops"]} >= {"worker", "ticks"}
+        assert status["tasks"]["cleanup_old_events"]["running"] == 0
