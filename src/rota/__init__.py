@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rota.domain.schedule import Schedule
     from rota.domain.secrets import Secret
     from rota.domain.spec import TaskSpec
+    from rota.domain.trial import GuardAnswer, Trial
     from rota.domain.triggers import At, AtStart, Cron, DailyAt, Every, Monthly, Trigger, Weekly
     from rota.domain.tuning import Retention
     from rota.domain.user_key import UserKey, UserParts
@@ -94,16 +95,17 @@ __all__ = [
     "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "CallArgument", "Chain", "ChainHandle", "Client",
     "Context", "Count", "Cron", "DailyAt", "Decision", "Depends", "Depth", "Discard", "DrainTimeout", "DuplicateTask",
     "Each", "Ended", "Event", "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned",
-    "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments",
-    "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning",
-    "NotSimulated", "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "PullNote",
-    "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results", "Retention",
-    "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle",
-    "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules",
-    "SchemaTooNew", "Secret", "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State", "Status",
-    "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task",
-    "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable",
-    "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "Fence", "Flow", "FlowStatus", "FoundRun", "GuardAnswer", "HandlerVerdict", "Health", "IdConflict", "Inputs",
+    "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore",
+    "NotRunning", "NotSimulated", "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
+    "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results",
+    "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed",
+    "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken",
+    "Schedules", "SchemaTooNew", "Secret", "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State",
+    "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission",
+    "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trial", "Trigger", "UnknownTask",
+    "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers",
+    "status_dict"
 ]
 # fmt: on
 
@@ -136,6 +138,7 @@ _MODULES = {
     "rota.domain.schedule": "Schedule",
     "rota.domain.secrets": "Secret",
     "rota.domain.spec": "TaskSpec",
+    "rota.domain.trial": "GuardAnswer Trial",
     "rota.domain.triggers": "At AtStart Cron DailyAt Every Monthly Trigger Weekly",
     "rota.domain.tuning": "Retention",
     "rota.domain.user_key": "UserKey UserParts",

@@ -125,6 +125,7 @@ from storekit.contract.spanning import SharedKeyContract, WindowContract  # noqa
 from storekit.contract.stage import Stage, new_run  # noqa: E402
 from storekit.contract.suspecting import SuspectContract  # noqa: E402
 from storekit.contract.terms import TermsContract  # noqa: E402
+from storekit.contract.trying import TryContract  # noqa: E402
 from storekit.contract.waiting import WaitingRunContract  # noqa: E402
 from storekit.contract.waking import WakeContract  # noqa: E402
 
@@ -133,6 +134,7 @@ __all__ = ["Stage", "StoreContract", "new_run"]
 
 class StoreContract(
     PutContract,
+    TryContract,
     SupersedeContract,
     UniqueContract,
     FreshStartContract,

@@ -65,7 +65,7 @@ ATTRIBUTES = {
         handle health lease lease_sync on pause plan plan_sync portal published resume run running runs schedules
         settings start start_sync status stop stop_sync submit submit_many task tasks thaw touch undo why workers
     """,
-    "Task": "aliases bind description each enabled fn handle map name submit submit_sync touch using",
+    "Task": "aliases bind description each enabled fn handle map name submit submit_sync touch try_ using",
     "Using": "bind each map submit submit_sync",
     "Bound": "submit submit_sync task",
     "Chain": "submit submit_sync",
@@ -76,7 +76,7 @@ ATTRIBUTES = {
     "Client": """
         all_rows all_runs audit backend before_submit close control declare depths direct edit ended ended_here
         event_news events explain fan fire freeze mark news now pages patience portal prepared put refusal rows run runs
-        stats store submit touch
+        stats store submit touch try_put
     """,
     "Schedules": """
         backfill declare delete get list pause prune put put_many reconcile resume run_now seen set_next ticks

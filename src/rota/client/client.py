@@ -22,6 +22,7 @@ from rota.domain.edits import RunEdit
 from rota.domain.run import NewRun, Origin, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.spec import TaskSpec
+from rota.domain.trial import Trial, trial_of
 from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
 from rota.engine.traces import decided, sending
@@ -156,6 +157,14 @@ class Client:
         found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
         await self._audit_put(runs, found)
         return Reply(reply.now, [*found, *answers])
+
+    async def try_put(self, run: NewRun) -> Trial:
+        """Return what a submit of `run` would answer now, guard by guard. Nothing changes."""
+        run = self.prepared(run)
+        if self._disabled(run.task):
+            return trial_of(run, Decision(run.id, Reason.DISABLED), await self.now())
+        reply = await self._send(lambda store: store.try_put(run))
+        return trial_of(run, reply.items[0], reply.now)
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         return await self._send(lambda store: store.fire(ticks))

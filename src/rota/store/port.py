@@ -84,6 +84,10 @@ class Store(Reads, Protocol):
         """
         ...
 
+    async def try_put(self, run: NewRun) -> Reply[Decision]:
+        """Return what a put of `run` would answer now, by the same rules. Nothing changes, and nothing is counted."""
+        ...
+
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         """Advance the schedule of each tick and put the runs of the tick, in one transaction per tick.
 

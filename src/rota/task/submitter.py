@@ -10,6 +10,7 @@ from rota.client.handle import accept
 from rota.client.portal import Portal
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun
+from rota.domain.trial import Trial
 from rota.errors import InvalidOptions, StoreError
 from rota.store import SubmitsWithin
 from rota.task.call import Call
@@ -31,6 +32,10 @@ class Submitter(Struct, frozen=True):
         """Put the run of `call` into the store; raises Refused if a guard refuses the run."""
         patience = WAIT if wait is None or wait is True else float(wait)
         return accept(await self.client().submit(await self._run_of(call), patience))
+
+    async def try_put(self, call: Call) -> Trial:
+        """Return what `put` would answer; nothing changes."""
+        return await self.client().try_put(await self._run_of(call))
 
     def put_sync(self, call: Call, wait: Wait = None) -> Decision:
         """The same as `put`, from synchronous code; raises if an event loop runs here."""

@@ -12,6 +12,7 @@ from rota.domain.fan import Failures
 from rota.domain.guards import Unique
 from rota.domain.intake import Options, Span
 from rota.domain.policy import Lost, Retry
+from rota.domain.trial import Trial
 from rota.task.call import Call
 from rota.task.chain import Chain
 from rota.task.definition import Definition, definition_of, own_callback
@@ -147,6 +148,12 @@ class Task(Generic[C, P, T_co, R_co]):
     def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
         """The same as `submit`, from synchronous code; raises if an event loop runs here."""
         return self._plain.submit_sync(*args, **kwargs)
+
+    async def try_(self, *args: P.args, **kwargs: P.kwargs) -> Trial:
+        """Return what a submit with these arguments would answer now, guard by guard. The store judges; nothing
+        changes. Wrong arguments raise."""
+        definition = self._definition
+        return await definition.submitter.try_put(definition.call(args, kwargs))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         """Return the task with these arguments, for `app.submit_many`, schedules, plans and flows."""

@@ -21,7 +21,21 @@ from rota.stores.audit import filled
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, edit, fans, freeze, holds, mark, renew, settle
+from rota.stores.ledger import (
+    admit,
+    claim,
+    control,
+    declare,
+    direct,
+    dry,
+    edit,
+    fans,
+    freeze,
+    holds,
+    mark,
+    renew,
+    settle,
+)
 from rota.stores.memory.book import MemoryBook
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
@@ -63,6 +77,9 @@ class MemoryStore:
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         return self._transact(lambda book: admit.put(book, runs, plan))
+
+    async def try_put(self, run: NewRun) -> port.Reply[Decision]:
+        return self._transact(lambda book: dry.try_put(book, run))
 
     async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         return self._transact(lambda book: admit.fire(book, ticks))

@@ -109,6 +109,11 @@ class PostgresStore:
             return port.Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
         return port.Reply(row["now"], _decisions(row))
 
+    async def try_put(self, run: NewRun) -> port.Reply[Decision]:
+        row = await self._verb("try_put", *columns.of_put([run], None))
+        accepted = [Decision(run.id, Reason.ACCEPTED)]
+        return port.Reply(row["now"], accepted if row["runs"] is None else _decisions(row))
+
     async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         row = await self._verb("fire", *columns.of_ticks(ticks))
         decisions, applied = iter(_decisions(row)), set(row["applied"])

@@ -70,6 +70,10 @@ class RedisStore:
             decisions[place : place + 1] = [decision]  # a run that the plan cancelled has a place behind the last run
         return port.Reply(now, decisions)
 
+    async def try_put(self, run: NewRun) -> port.Reply[Decision]:
+        now, id, reason = await self.run("try_put", pack([new_item(run)]))
+        return port.Reply(now, [Decision(id.decode(), _reason(reason))])
+
     async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         return await _in_parts(self._fire_part, ticks)
 

@@ -17,7 +17,21 @@ from rota.stores.audit import filled
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, edit, fans, freeze, holds, mark, renew, settle
+from rota.stores.ledger import (
+    admit,
+    claim,
+    control,
+    declare,
+    direct,
+    dry,
+    edit,
+    fans,
+    freeze,
+    holds,
+    mark,
+    renew,
+    settle,
+)
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.sqlite import events, queries, sweep
 from rota.stores.sqlite.bells import Bells
@@ -43,6 +57,9 @@ class SqliteStore:
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         return await self._reply(lambda book: admit.put(book, runs, plan))
+
+    async def try_put(self, run: NewRun) -> port.Reply[Decision]:
+        return await self._reply(lambda book: dry.try_put(book, run))
 
     async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         return await self._reply(lambda book: admit.fire(book, ticks))

@@ -1,12 +1,16 @@
 """Tasks: what the code defines and what the store knows of them; pause, resume, touch, why."""
 
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from rota.app.core import core_of
 from rota.client.pauses import pause_task
+from rota.domain.guards import Unique
+from rota.domain.intake import Options
 from rota.domain.spec import TaskSpec
+from rota.domain.trial import Trial
 from rota.store import Command, RowQuery
 from rota.views.decisions import why_view
 from rota.views.shapes import listing, shape_of
@@ -17,6 +21,7 @@ from rota.web.api.task_specs import PULL, spec_tag
 from rota.web.problems import Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, NoQuery, Route, Text, get, write
+from rota.web.submitting import call_named
 
 TASK = shape_of(TaskView)
 
@@ -116,6 +121,26 @@ async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
     return Answer(Touched(bool(decision), str(decision.reason), decision.run or None))
 
 
+class TryBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A submit to try: as for `POST /runs`, without the task."""
+
+    args: dict[str, Any] = {}
+    key: Text | None = None
+    unique: Unique | None = None
+    delay: Annotated[float, Meta(ge=0)] | None = None
+    at: datetime | None = None
+    queue: Text | None = None
+    unknown_ok: bool = False
+
+
+async def attempt(call: Call[NoQuery, TryBody]) -> Answer:
+    """What a submit would answer now, guard by guard; nothing changes."""
+    body, name = call.body, call.path["name"]
+    options = Options(key=body.key, unique=body.unique, delay=body.delay, at=body.at, queue=body.queue)
+    made = await call_named(call, name, body.args, options, body.unknown_ok)
+    return Answer(record(await call.client.try_put(await made.run(call.client))))
+
+
 PATH = f"{API}/tasks/{{name}}"
 ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/tasks", "All tasks", Right.READ, tasks, listing(TASK)),
@@ -124,6 +149,16 @@ ROUTES: list[Route[Any, Any]] = [
     write("POST", f"{PATH}/pause", "Start no more runs of a task", Right.OPERATE, pause, SwitchBody, {200: Switched}),
     write(
         "POST", f"{PATH}/resume", "Let runs of a task start again", Right.OPERATE, resume, SwitchBody, {200: Switched}
+    ),
+    write(
+        "POST",
+        f"{PATH}/try",
+        "What a submit would answer, guard by guard",
+        Right.SUBMIT,
+        attempt,
+        TryBody,
+        {200: shape_of(Trial)},
+        (404,),
     ),
     write("POST", f"{PATH}/touch", "Touch a task", Right.SUBMIT, touch, TouchBody, {200: Touched}),
 ]

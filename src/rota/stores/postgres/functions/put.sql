@@ -1,4 +1,4 @@
--- twin: rota/stores/ledger/admit.py
+-- twin: rota/stores/ledger/admit.py rota/stores/ledger/dry.py
 -- put: admit new runs. submit: put in the transaction of a caller.
 
 -- Put runs. A column in which every run has the default comes as an empty array.
@@ -88,6 +88,23 @@ BEGIN
         END IF;
     END IF;
     PERFORM send_hints(me, hinted, touched);
+END $$;
+
+-- Judge a put without making it: put in a transaction of its own, which is undone. The variables of a function outlive that.
+-- Lock order: that of put; the locks go with the inner transaction.
+CREATE OR REPLACE FUNCTION try_put(
+    me text, skew float8, seen float8, plain boolean, known text[],
+    {put_parameters}, plan_group text, keep text[], plan_note text,
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    BEGIN
+        SELECT p.now, p.runs, p.reasons INTO now, runs, reasons
+        FROM put(me, skew, seen, plain, known, {put_arrays}, plan_group, keep, plan_note) AS p;
+        RAISE EXCEPTION SQLSTATE 'RT001';
+    EXCEPTION WHEN SQLSTATE 'RT001' THEN
+        hinted := '{}'; touched := '{}';
+    END;
 END $$;
 
 -- Put runs in the transaction of a caller, from any driver: takes runs as JSON, returns pairs [run, reason] as JSON.

@@ -1,0 +1,28 @@
+"""Try over HTTP and in Python: what a submit would answer, guard by guard."""
+
+import pytest
+
+from rota import InvalidArguments, Rota
+from tests.web.conftest import Caller
+
+TRY = "/api/v1/tasks/greet/try"
+
+
+async def test_a_try_says_which_guard_refuses_and_changes_nothing(app: Rota, caller: Caller) -> None:
+    http = caller("submitter")
+    free = (await http.post(TRY, json={"args": {"user": "ada"}})).json()
+    assert (free["accepted"], free["reason"], free["run"]) == (True, "accepted", None)
+    assert {each["says"] for each in free["guards"]} == {"passes"}
+    assert (await caller().get("/api/v1/runs")).json()["items"] == []
+    run = await app.tasks["greet"].submit(user="ada")
+    held = (await http.post(TRY, json={"args": {"user": "ada"}})).json()
+    assert (held["accepted"], held["reason"], held["run"]) == (False, "already_queued", run.id)
+    says = {each["guard"]: each["says"] for each in held["guards"]}
+    assert says == {"enabled": "passes", "unique": "refuses", "max_pending": "not_reached"}
+    assert bool(await app.tasks["greet"].try_(user="bob"))
+    assert not await app.tasks["greet"].try_(user="ada")
+    with pytest.raises(InvalidArguments):
+        await app.tasks["greet"].try_(usr="ada")
+    assert (await http.post(TRY, json={"args": {"usr": "ada"}})).status_code == 422
+    assert (await http.post("/api/v1/tasks/nobody/try", json={})).status_code == 404
+    assert (await caller("viewer").post(TRY, json={})).status_code == 403
