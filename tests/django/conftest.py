@@ -21,7 +21,7 @@ def database() -> None:
 
 
 @pytest.fixture
-def app() -> Iterator[Rota]:
+def app(database: None) -> Iterator[Rota]:
     """The app of the project, over an empty store in memory."""
     from rota.django.project import app
 

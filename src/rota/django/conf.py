@@ -25,8 +25,7 @@ class Conf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="uppe
     """The setting `ROTA`. Everything that it does not say comes from `ROTA_*` variables and rota.toml."""
 
     url: str | None = None
-    """The store; `django://default` is the PostgreSQL database of that alias. By default `ROTA_URL`, then SQLite in
-    `.rota/` beside manage.py."""
+    """The store. By default `ROTA_URL`, then SQLite in `.rota/` beside manage.py."""
     embedded: Literal["auto"] | bool = "auto"
     """Whether the serving process runs the engine."""
     transactions: Transactions = "auto"
