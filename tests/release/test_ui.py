@@ -32,7 +32,8 @@ def test_every_package_is_pinned_and_the_lock_names_no_registry() -> None:
     assert all(version[0].isdigit() for version in versions), versions
     lock = json.loads((UI / "package-lock.json").read_text())
     assert not [name for name, entry in lock["packages"].items() if "resolved" in entry]
-    assert all("integrity" in entry for name, entry in lock["packages"].items() if name)
+    # npm knows no digest of what it has not fetched: the optional packages of other systems.
+    assert all("integrity" in entry or entry.get("optional") for name, entry in lock["packages"].items() if name)
 
 
 def test_the_types_of_the_pages_are_those_of_the_api() -> None:

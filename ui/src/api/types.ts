@@ -464,6 +464,7 @@ export interface Me {
 export interface NewRunBody {
   task: string;
   args?: Record<string, unknown>;
+  id?: string | null;
   key?: string | null;
   queue?: string | null;
   priority?: number | null;

@@ -63,7 +63,7 @@ function FacetList({ name, title, query, values }: Props) {
   if (values && shown.length === 0) return null;
   return (
     <section>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <ul>
         {shown.slice(0, MOST).map((each) => (
           <li key={each.value}>
@@ -107,7 +107,7 @@ function Since({ query }: { query: URLSearchParams }) {
   const chosen = query.get("since") ?? "";
   return (
     <section>
-      <h3>Made since</h3>
+      <h2>Made since</h2>
       <div class="spans">
         {SPANS.map(([value, name]) => (
           <button

@@ -29,7 +29,7 @@ export function ScheduleActions({ row, reload, small }: Props) {
   return (
     <span class="row">
       {row.kind === "schedule" && (
-        <button type="button" class={size} aria-label={`Run ${row.id} now`} onClick={() => void runNow()}>
+        <button type="button" class={size} aria-label={`Run now ${row.id}`} onClick={() => void runNow()}>
           Run now
         </button>
       )}
@@ -39,7 +39,7 @@ export function ScheduleActions({ row, reload, small }: Props) {
         </button>
       ) : (
         <button type="button" class={size} aria-label={`Pause ${row.id}`} onClick={() => (pausing.value = true)}>
-          Pause …
+          Pause
         </button>
       )}
       {pausing.value && <PauseDialog id={row.id} onClose={() => (pausing.value = false)} reload={reload} />}
