@@ -20,7 +20,7 @@ PLACES = {
     "Tasks": "/tasks",
     "Task": "/tasks/resize",
     "Schedules": "/schedules",
-    "Schedule": "/schedules/nightly",
+    "Schedule": "/schedules/close_of_day:nightly",
     "Time line": "/timeline",
     "Calendar": "/calendar",
     "Flows": "/flows",

@@ -140,7 +140,7 @@ def test_the_wheel_brings_the_command_and_the_pytest_plugin(wheel: dict[str, byt
     entry_points.read_string(wheel[f"{info}/entry_points.txt"].decode())
     assert {name: dict(entry_points[name]) for name in entry_points.sections()} == {
         "console_scripts": {"rota": "rota.cli:main"},
-        "pytest11": {"rota": "rota.testing.plugin"},
+        "pytest11": {"rota": "rota.testing.plugin", "rota_django": "rota.django.pytest_plugin"},
     }
 
 

@@ -172,4 +172,5 @@ assert new == {"rota.testing", "rota.testing.plugin"}, new
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"rota": "rota.testing.plugin"}
+    plugins = {"rota": "rota.testing.plugin", "rota_django": "rota.django.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == plugins

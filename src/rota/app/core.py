@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rota.app.engine_lifecycle import EngineLifecycle
 from rota.app.operation import operation_handler
 from rota.app.registry import Registry
-from rota.client.client import Client
+from rota.client.client import Client, move_to
 from rota.client.late_store import LateStore
 from rota.client.leftovers import log_leftovers
 from rota.client.operations import OPERATION
@@ -136,7 +136,7 @@ class Core:
             yield
         finally:
             self._backend, self._store_url, self.tuning = before
-            self.client.move_to(self._backend)
+            move_to(self.client, self._backend)
 
     @contextmanager
     def bound_to(self, url: str | Backend) -> Generator[None]:

@@ -110,10 +110,6 @@ class Client:
 
     @backend.setter
     def backend(self, backend: Backend) -> None:
-        self.move_to(backend)
-
-    def move_to(self, backend: Backend | LateStore) -> None:
-        """Open another store from now on; what is open stays as it is."""
         self._backend = backend
 
     async def _session(self) -> Session:
@@ -409,3 +405,8 @@ def attach(client: Client, loop: asyncio.AbstractEventLoop, session: Session) ->
 async def session_of(client: Client) -> Session:
     """Return the session of the running event loop, for rota's own packages; open its store if it is not open."""
     return await client._session()  # pyright: ignore[reportPrivateUsage]
+
+
+def move_to(client: Client, backend: Backend | LateStore) -> None:
+    """Open another store from now on; what is open stays as it is."""
+    client._backend = backend  # pyright: ignore[reportPrivateUsage]

@@ -26,12 +26,16 @@ LEASE_TASK = "rota.lease:"
 SESSION_TASK = "rota.session:"
 UNDO_TASK = "rota.undo:"
 INNER_TASKS = (LEASE_TASK, SESSION_TASK, UNDO_TASK)
-"""How tasks begin whose runs no worker starts."""
-"""The task of a lease of `app.lease` begins so, and the name of its holder. No worker knows such a task."""
+"""How tasks begin whose runs no worker starts: the leases of `app.lease`, sessions of browsers, records of undo."""
 PAGE = 1000
 """Running runs in one page."""
 SHOWN = 100
 """Characters of an id that an error shows: the id may come from outside."""
+
+
+def is_inner(task: str) -> bool:
+    """Is `task` one of rota's own, whose runs no worker starts? Lists for people leave them out."""
+    return task.startswith(INNER_TASKS)
 
 
 def is_alive(worker: WorkerSeen, now: float) -> bool:

@@ -204,8 +204,8 @@ def processed(span: "Span | None", settlement: Settlement) -> None:
     if error is not None and settlement.outcome != "skipped":
         span.set_attribute("error.type", error.type)
         span.set_status(Status(StatusCode.ERROR, error.message))
-        told = {"exception.type": error.type, "exception.message": error.message}
-        span.add_event("exception", told | ({"exception.stacktrace": error.traceback} if error.traceback else {}))
+        fields = {"exception.type": error.type, "exception.message": error.message}
+        span.add_event("exception", fields | ({"exception.stacktrace": error.traceback} if error.traceback else {}))
     span.end()
 
 

@@ -94,8 +94,8 @@ class Definition:
             self.once: Once | None = _in_zone(options.get("once"), tz)
             self.spec = self._spec(options)
             self._key = _key_of(options.get("key"), self.signature)
-            self._check_secrets()
             self._share = _share_template(self.spec.share, self.signature)
+            self._check_secrets()
             own_key = None if self.activity is None else self.activity.key
             self._touch_key = self._key if own_key is None else _key_of(own_key, self.signature)
             self.triggers = triggers_of(self.name, options.get("schedule"))

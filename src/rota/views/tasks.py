@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.client.fleet import is_inner
 from rota.domain.activity import Activity
 from rota.domain.policy import Limit, Rate, Share
 from rota.domain.spec import TaskSpec
@@ -63,7 +64,11 @@ async def task_rows(store: Reads) -> dict[str, TaskRow]:
     """Return all tasks that are published in `store` or have unfinished runs there, by name."""
     depths = {depth.task: depth for depth in (await store.depths()).items}
     specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
-    return {name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})}
+    return {
+        name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name))
+        for name in sorted({*depths, *specs})
+        if not is_inner(name)
+    }
 
 
 def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow | None) -> TaskView:

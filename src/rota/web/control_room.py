@@ -14,6 +14,7 @@ from starlette.types import Scope
 PAGES = Path(__file__).parent / "pages"
 """Where `make ui` puts the pages."""
 INDEX = "index.html"
+ICON = "icon.svg"
 ASSETS = "assets/"
 """The folder of files whose names change with what is in them."""
 NOT_PAGES = ("/api/", "/health", "/ready", "/status", "/metrics")
@@ -57,7 +58,8 @@ class Pages:
         """
         if scope["method"] not in ("GET", "HEAD"):
             return None
-        if (file := self._files.get(path.removeprefix("/"))) is not None and path != f"/{INDEX}":
+        name = ICON if path == "/favicon.ico" else path.removeprefix("/")
+        if (file := self._files.get(name)) is not None and path != f"/{INDEX}":
             cache = FOREVER if path.startswith(f"/{ASSETS}") else "no-cache"
             return _response(file, headers, cache)
         if "text/html" not in headers.get("accept", "") or path.startswith(NOT_PAGES):
@@ -80,9 +82,9 @@ def _file(path: Path) -> File:
 
 def _response(file: File, headers: Headers, cache: str) -> Response:
     packs = "gzip" in headers.get("accept-encoding", "") and len(file.packed) < len(file.content)
-    told = {"Cache-Control": cache, "Content-Type": file.kind, "Vary": "Accept-Encoding"}
+    fields = {"Cache-Control": cache, "Content-Type": file.kind, "Vary": "Accept-Encoding"}
     return Response(
-        file.packed if packs else file.content, headers=told | ({"Content-Encoding": "gzip"} if packs else {})
+        file.packed if packs else file.content, headers=fields | ({"Content-Encoding": "gzip"} if packs else {})
     )
 
 

@@ -29,7 +29,7 @@ export function Empty({ title, children, command }: { title: string; children?: 
 export function ProblemView({ problem, retry }: { problem: Problem; retry?: () => void }) {
   return (
     <section class="problem" role="alert">
-      <h2>{problem.message}</h2>
+      <h1>{problem.message}</h1>
       <p>{adviceFor(problem)}</p>
       {retry && (
         <button type="button" onClick={retry}>

@@ -14,6 +14,7 @@ from rota.cli.runs import acting
 from rota.cli.runs.filters import EVERY, Filter
 from rota.cli.runs.view import run_columns, run_page
 from rota.cli.schedules.find import find_schedule
+from rota.client.fleet import is_inner
 from rota.domain.run import Run
 from rota.domain.timing import shown
 from rota.errors import InvalidOptions
@@ -118,6 +119,8 @@ async def _page(target: Target, filter: Filter, limit: int, cursor: str | None) 
     async with target.client() as client:
         query = await filter.query(client, target)
         page = await with_fans(client, await client.runs(replace(query, limit=limit, cursor=cursor)))
+        if not query.tasks:
+            page = replace(page, runs=[run for run in page.runs if not is_inner(run.task)])
         if not page.runs and query.tasks:
             await check_known_somewhere(query.tasks, client, target)
         if not page.runs and query.schedule is not None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from rota.client.fleet import is_inner
 from rota.domain.answers import Fact
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
@@ -228,10 +229,15 @@ def _refused(decision: Decision) -> Problem:
     return problem_of(Refused(decision))
 
 
+def _is_shown(call: Call[Listed, None], query: RunQuery, run: Run) -> bool:
+    """Runs of rota's own tasks are shown to those who ask for the task."""
+    return call.principal.may(Right.READ, run.task) and (bool(query.tasks) or not is_inner(run.task))
+
+
 async def runs(call: Call[Listed, None]) -> Answer:
     query = call.query.query(call.query.limit, call.query.cursor)
     page = await with_fans(call.client, await call.client.runs(query))
-    items = [shown(call, run) for run in page.runs if call.principal.may(Right.READ, run.task)]
+    items = [shown(call, run) for run in page.runs if _is_shown(call, query, run)]
     return Answer(
         {"items": items, "next": page.cursor, "now": iso(page.now), "searched_back_to": iso(page.searched_back_to)}
     )

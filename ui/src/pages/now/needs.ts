@@ -45,7 +45,7 @@ function waiting(runs: number): string {
 }
 
 function withoutWorker({ tasks, workers }: Picture): Need[] {
-  const live = workers.filter((worker) => worker.standing !== "silent" && worker.standing !== "gone");
+  const live = workers.filter((worker) => worker.standing !== "silent" && worker.standing !== "stopped");
   return tasks
     .filter((task) => task.queued > 0 && !task.paused && task.kind === "task")
     .filter((task) => !live.some((worker) => worker.tasks.includes(task.task) && (worker.queues.length === 0 || worker.queues.includes(task.queue))))
@@ -61,7 +61,7 @@ function withoutWorker({ tasks, workers }: Picture): Need[] {
 
 function stuckWorkers({ workers }: Picture): Need[] {
   return workers
-    .filter((worker) => worker.overdue > 0 || worker.standing === "silent")
+    .filter((worker) => worker.standing === "silent" || (worker.overdue > 0 && worker.standing !== "stopped"))
     .map((worker) => ({
       id: `stuck ${worker.name}`,
       weight: 90,

@@ -1,6 +1,6 @@
 import { useResource } from "../../api/resource";
 import type { Topic } from "../../api/stream";
-import { count, span } from "../../app/format";
+import { count, counted, span } from "../../app/format";
 import { hrefOf } from "../../app/router";
 import { Show } from "../../parts/empty";
 import { ScheduleLink, TaskLink } from "../../parts/link";
@@ -22,7 +22,7 @@ export default function NowPage() {
     <Show of={picture}>
       {(found) => (
         <>
-          <Head title="Now" about={`${count(found.workers.length)} workers · ${count(sum(found.tasks.map((task) => task.running)))} running · ${count(sum(found.tasks.map((task) => task.queued)))} queued`} />
+          <Head title="Now" about={`${counted(found.workers.filter((worker) => worker.standing !== "stopped" && worker.standing !== "silent").length, "worker")} · ${count(sum(found.tasks.map((task) => task.running)))} running · ${count(sum(found.tasks.map((task) => task.queued)))} queued`} />
           <Needs needs={needsOf(found)} reload={picture.reload} />
           <div class="nowcolumns">
             <Pulse picture={found} />
