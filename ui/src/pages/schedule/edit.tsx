@@ -94,6 +94,11 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
           <label for="schedule-args">Arguments, as JSON</label>
           <textarea id="schedule-args" rows={4} value={args.value} onInput={(event) => (args.value = event.currentTarget.value)} />
         </div>
+        {schedule && (
+          <p class="dim">
+            Timeout, retries and what becomes of lost runs are those of the task again after a save; a deadline (expect) is dropped.
+          </p>
+        )}
         <p class="bad" role="alert">
           {wrong.value}
         </p>

@@ -36,7 +36,7 @@ export default function SchedulePage({ params }: PageProps) {
                 Backfill …
               </button>
             )}
-            {may("schedule") && !schedule.owner && schedule.kind === "schedule" && (
+            {may("schedule") && isEditable(schedule) && (
               <button type="button" onClick={() => (editing.value = true)}>
                 Edit …
               </button>
@@ -57,6 +57,12 @@ export default function SchedulePage({ params }: PageProps) {
       )}
     </Show>
   );
+}
+
+/** A save replaces the whole schedule: one with options that the form cannot keep is edited where it was made. */
+function isEditable(schedule: Schedule): boolean {
+  const kept = schedule.times === null && schedule.breaker === null && schedule.once === null && schedule.overlap !== "buffer";
+  return kept && !schedule.owner && schedule.kind === "schedule";
 }
 
 /** The next fires, in the zone of the schedule and in mine. */
