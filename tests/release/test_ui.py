@@ -1,10 +1,12 @@
 """The build of the control room: which node, which packages."""
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
+from rota.web.control_room import ASSETS, INDEX, PAGES
 from tools.ui import UI, is_new_enough, wheel_pin
 from tools.ui_types import TYPES, written
 
@@ -44,3 +46,11 @@ def test_files_of_the_pages_are_small() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in (UI / "src").rglob("*.ts*") if path != TYPES}
     assert not [path for path, lines in lengths.items() if lines > 300]
     assert not [path for path in lengths if ": any" in path.read_text() or "as any" in path.read_text()]
+
+
+def test_the_pages_load_fast() -> None:
+    """What a browser loads first, and all there is, in bytes on the wire; `make test` has built the pages."""
+    sizes = {path.name: len(gzip.compress(path.read_bytes())) for path in (PAGES / ASSETS).iterdir()}
+    index = (PAGES / INDEX).read_text()
+    assert sum(size for name, size in sizes.items() if name in index) <= 30_000
+    assert sum(sizes.values()) <= 110_000
