@@ -551,6 +551,20 @@ export interface PostSchedulesIdBackfillAnswer {
   now: string;
 }
 
+export interface PostTasksNameTryAnswer {
+  accepted: boolean;
+  reason: string;
+  run: string | null;
+  due_at: string;
+  guards: PostTasksNameTryAnswerGuards[];
+}
+
+export interface PostTasksNameTryAnswerGuards {
+  guard: string;
+  says: string;
+  rule: string;
+}
+
 export interface Preview {
   from: string;
   to: string;
@@ -1206,6 +1220,16 @@ export interface TriggerView {
   findings: Finding[];
 }
 
+export interface TryBody {
+  args?: Record<string, unknown>;
+  key?: string | null;
+  unique?: "active" | "done" | "queued" | null;
+  delay?: number | null;
+  at?: string | null;
+  queue?: string | null;
+  unknown_ok?: boolean;
+}
+
 export interface UndoneView {
   done: number;
   skipped: number;
@@ -1292,6 +1316,7 @@ export interface Routes {
   "GET /tasks/{name}/why": { query: { key?: string | null }; body: null; answer: Why };
   "POST /tasks/{name}/pause": { query: NoQuery; body: SwitchBody; answer: Switched };
   "POST /tasks/{name}/resume": { query: NoQuery; body: SwitchBody; answer: Switched };
+  "POST /tasks/{name}/try": { query: NoQuery; body: TryBody; answer: PostTasksNameTryAnswer };
   "POST /tasks/{name}/touch": { query: NoQuery; body: TouchBody; answer: Touched };
   "POST /claim": { query: NoQuery; body: ClaimBody; answer: Pulled };
   "POST /renew": { query: NoQuery; body: RenewBody; answer: Renewed };
