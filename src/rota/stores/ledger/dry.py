@@ -1,7 +1,6 @@
 """try_put: judge a put by the rules of put, over a book in which nothing is written."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from rota.domain.decision import Decision
@@ -35,8 +34,15 @@ class DryBook:
 
     def __getattr__(self, name: str) -> Any:
         if name in NOTHING:
-            return partial(_answer, NOTHING[name])
+            return self._nothing(NOTHING[name])
         return getattr(self._book, name)
+
+    @staticmethod
+    def _nothing(value: object) -> Callable[..., object]:
+        def answer(*args: object, **kwargs: object) -> object:
+            return value
+
+        return answer
 
     def get(self, id: str) -> RunHead | None:
         return self._saved.get(id) or self._book.get(id)
@@ -47,10 +53,6 @@ class DryBook:
     def holders(self, task: str, unique_key: str) -> Sequence[RunHead]:
         found = [self._saved.get(run.id, run) for run in self._book.holders(task, unique_key)]
         return [run for run in found if not run.state.final]
-
-
-def _answer(value: object, *args: object, **kwargs: object) -> object:
-    return value
 
 
 def try_put(book: Book, run: NewRun) -> list[Decision]:

@@ -2,11 +2,11 @@
 -- twin: rota/stores/ledger/dry.py
 -- try_put: judge a run as a put would. Nothing is written: what the rules change stays in the memory
 -- of the script, and commands that write do nothing. Answers the time, the run and the reason.
-local reads = {
-  EXISTS = true, GET = true, GETRANGE = true, HGET = true, HGETALL = true, HMGET = true, MGET = true, SINTER = true,
-  SISMEMBER = true, SMEMBERS = true, ZCARD = true, ZRANGE = true, ZRANGEBYLEX = true, ZRANGEBYSCORE = true,
-  ZREVRANGE = true, ZSCORE = true,
-}
+local reads = {}
+for command in ("EXISTS GET GETRANGE HGET HGETALL HMGET MGET SINTER SISMEMBER SMEMBERS ZCARD ZRANGE ZRANGEBYLEX " ..
+  "ZRANGEBYSCORE ZREVRANGE ZSCORE"):gmatch("%u+") do
+  reads[command] = true
+end
 local send = call
 call = function(command, ...)
   if reads[command] then return send(command, ...) end
