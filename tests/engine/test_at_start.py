@@ -2,36 +2,21 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import cast
 
 import pytest
 
 from rota import AtStart, DailyAt, InvalidOptions, Rota, State
 from rota.app.core import core_of
+from rota.client.client import Client
 from rota.domain.deadline import deadline_trigger
 from rota.domain.schedule import Schedule
 from rota.domain.starts import is_first
-from rota.store import Backend, RunQuery
-from rota.stores import connect
-from rota.stores.memory import MemoryBackend
+from rota.schedules.starting import declare_start
+from rota.store import Backend, Declared, Reply, RowQuery, RunQuery
 from rota.testing import Simulation, simulate
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
-
-
-@pytest.fixture(params=["memory", "sqlite", "redis", "postgres"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
-    match request.param:
-        case "memory":
-            return MemoryBackend()
-        case "sqlite":
-            return connect(f"sqlite:///{tmp_path}/rota.db")
-        case "redis":
-            namespace = request.getfixturevalue("namespace")
-            url = request.getfixturevalue("valkey").url
-            return connect(f"{url}{'&' if '?' in url else '?'}namespace={namespace}")
-        case _:
-            return request.getfixturevalue("postgres_backend")  # type: ignore[no-any-return]
 
 
 def warming(backend: Backend) -> Rota:
@@ -89,6 +74,31 @@ async def test_a_worker_that_dies_before_its_first_claim_has_started(backend: Ba
         while not await runs_of(app, "warm"):
             await app.client().news(1)
         assert len(await app.schedules.ticks("warm")) == 1
+
+
+async def test_a_worker_that_read_before_a_start_does_not_take_the_start_back(backend: Backend) -> None:
+    app = warming(backend)
+    async with app.client() as client:
+        await core_of(app).declare_schedules()
+        before = await client.rows(Schedule, RowQuery(names=["warm"]))
+        await core_of(app).begin_schedules()
+        started = await app.schedules.get("warm")
+        (declared,) = core_of(app).registry.declared()
+        assert await declare_start(cast("Client", Behind(client, before)), declared) is Declared.UNCHANGED
+        assert await app.schedules.get("warm") == started
+        assert started.next_at is not None
+
+
+class Behind:
+    """A client whose first read of the schedules is older than what the store has."""
+
+    def __init__(self, client: Client, before: Reply[Schedule]) -> None:
+        self._client = client
+        self._replies = [before]
+        self.declare = client.declare
+
+    async def rows(self, kind: type[Schedule], query: RowQuery) -> Reply[Schedule]:
+        return self._replies.pop() if self._replies else await self._client.rows(kind, query)
 
 
 async def test_each_version_fires_once(backend: Backend) -> None:

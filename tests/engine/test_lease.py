@@ -4,34 +4,17 @@ import asyncio
 import logging
 import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from rota import InvalidOptions, LeaseLost, Rota, State
 from rota.app import leases
 from rota.store import Backend, Command, RunQuery, WorkerSeen
-from rota.stores import connect
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from rota.views.workers import worker_views
 from storekit.faults import FaultyBackend
 from tests.requirement import requirement
-
-
-@pytest.fixture(params=["memory", "sqlite", "redis", "postgres"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
-    match request.param:
-        case "memory":
-            return MemoryBackend()
-        case "sqlite":
-            return connect(f"sqlite:///{tmp_path}/rota.db")
-        case "redis":
-            namespace = request.getfixturevalue("namespace")
-            url = request.getfixturevalue("valkey").url
-            return connect(f"{url}{'&' if '?' in url else '?'}namespace={namespace}")
-        case _:
-            return request.getfixturevalue("postgres_backend")  # type: ignore[no-any-return]
 
 
 @requirement("1.14")

@@ -1,12 +1,16 @@
 """Starting: fire the schedules with AtStart when the first worker starts."""
 
+import logging
 from collections.abc import Sequence
 
 from rota.client.client import Client
 from rota.client.fleet import SILENT, is_alive
 from rota.domain.schedule import Schedule
 from rota.domain.starts import begun, is_first, with_last_start
+from rota.errors import ScheduleChanged
 from rota.store import Declared, RowQuery, Terms, WorkerSeen
+
+log = logging.getLogger("rota")
 
 PAGE = 1000
 """Rows in one page."""
@@ -22,27 +26,29 @@ async def begin(client: Client, ids: Sequence[str]) -> None:
     schedule that the worker has read.
     """
     for id in ids:
-        tries = 0
-        while tries < TRIES and (first := await _started(client, id)) is not None:
-            answer = (await client.declare([first], Terms({id: first.version}))).items[0]
-            if answer is not Declared.CONFLICT:
+        for _ in range(TRIES):
+            first = await _started(client, id)
+            if first is None or await _declare(client, first, first.version) is not Declared.CONFLICT:
                 break
-            tries += 1
+        else:
+            log.warning("schedule %s changes all the time: its start is left to the next worker", id)
 
 
 async def declare_start(client: Client, schedule: Schedule) -> Declared:
     """Declare a schedule with AtStart, on the version that was read: otherwise the declaration of one worker would take
     back the start of another."""
-    answer = Declared.CONFLICT
-    tries = 0
-    while answer is Declared.CONFLICT and tries < TRIES:
+    for _ in range(TRIES):
         reply = await client.rows(Schedule, RowQuery(names=[schedule.id]))
         known = reply.items[0] if reply.items else None
         first = with_last_start(schedule, reply.now, known)
-        terms = Terms({schedule.id: known.version if known else 0})
-        answer = (await client.declare([first], terms)).items[0]
-        tries += 1
-    return answer
+        answer = await _declare(client, first, known.version if known else 0)
+        if answer is not Declared.CONFLICT:
+            return answer
+    raise ScheduleChanged(f"schedule {schedule.id} changes all the time; try again")
+
+
+async def _declare(client: Client, schedule: Schedule, version: int) -> Declared:
+    return (await client.declare([schedule], Terms({schedule.id: version}))).items[0]
 
 
 async def _started(client: Client, id: str) -> Schedule | None:
