@@ -14,7 +14,10 @@ TABLES = (
     *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
     *("schedules", "workers", "worker_states", "stats", "listeners", "grouped", "floors", "running", "ids"),
     *("callbacks", "events", "task_queues", "turns", "freezes", "audit", "schedule_ids", "decision_ids", "fans"),
+    *("counted", "totals", "rollups", "pauses"),
 )
+KEPT = {"functions", "migrations"}
+"""What a test does not change: what the schema is."""
 EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + (
     "SELECT setval('{schema}.clock', 1), setval('{schema}.record_until', 1)"
 )
@@ -43,6 +46,10 @@ class Schemas:
         connection = await asyncpg.connect(backend.address.dsn, statement_cache_size=0)
         try:
             await connection.execute(EMPTY.replace("{schema}", backend.schema))
+            found = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", self._name)
+            assert {row["tablename"] for row in found} == {*TABLES, *KEPT}, (
+                "a test would see the rows of the one before"
+            )
         finally:
             await connection.close()
         return backend

@@ -70,7 +70,10 @@ class Process:
         return self._child.pid
 
     def signal(self, number: signal.Signals) -> None:
+        """Send a signal. After a SIGSTOP, all threads of the process stand still when this returns."""
         self._child.send_signal(number)
+        if number is signal.SIGSTOP:
+            os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def wait(self) -> int:
         """Its exit code, once it has ended."""

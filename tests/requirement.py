@@ -58,7 +58,7 @@ REQUIREMENTS = {
         "A returned value can mean failure, a waiting run can expire, and every run knows its origin and its app."
     ),
     "0.15": Requirement("The names of an unknown device and agent are configuration, and a run counts its touches."),
-    "0.16": Requirement(not_yet="Figures of past runs are kept for 400 days, by task and by what triggered the run."),
+    "0.16": Requirement("Figures of past runs are kept for 400 days, by task and by what triggered the run."),
     "0.17": Requirement("A cancelled run counts neither for `spacing` nor for the breaker."),
     "0.18": Requirement("Python code claims and settles runs one by one, without an engine."),
     "0.a": Requirement("A crash after a run was taken neither loses the run nor blocks its user."),
@@ -78,7 +78,7 @@ REQUIREMENTS = {
     ),
     "1.5": Requirement("A lease of 30 seconds is renewed for as long as its handler works."),
     "1.6": Requirement("The service answers `/health`, `/ready`, `/status` and `/metrics` on a port."),
-    "1.7": Requirement(not_yet="Metrics count runs by status, durations, claims, lost leases and skipped work."),
+    "1.7": Requirement("Metrics count runs by status, durations, claims, lost leases and skipped work."),
     "1.8": Requirement("Alert rules cover a missing heartbeat, a high failure rate and lost leases."),
     "1.9": Requirement(
         "The history of a schedule names each tick, its run and the outcome. "
@@ -98,7 +98,9 @@ REQUIREMENTS = {
     "1.14": Requirement("Existing code takes a renewed lease by name, without a task."),
     "1.15": Requirement("Schedules follow the rows of a table of the application in one step."),
     "1.16": Requirement("Recording rules offer the metrics under the names of older dashboards."),
-    "1.17": Requirement(not_yet="The schedules of APScheduler are imported with their weekdays and time zones."),
+    "1.17": Requirement(
+        "The schedules of APScheduler are imported with their weekdays and zones; no tick is missed or doubled."
+    ),
     "1.a": Requirement("Weekdays are numbered from Sunday, 0 and 7, and have names."),
     "1.b": Requirement("A skipped tick leaves a record with the reason."),
     "2.1": Requirement(
@@ -119,7 +121,7 @@ REQUIREMENTS = {
     "2.9": Requirement(
         "The status says of each task whether it is alive and running, also over HTTP, and the log says what happens."
     ),
-    "2.10": Requirement(not_yet="Metrics count runs, durations and skipped ticks by task."),
+    "2.10": Requirement("Metrics count runs, durations and skipped ticks by task."),
     "2.11": Requirement("The log has a line for scheduled, started, completed, failed, restarted and skipped."),
     "2.12": Requirement("`run_task` serves an external cron with its exit code."),
     "2.a": Requirement("A missed run is made up, and an interval does not drift."),
@@ -138,8 +140,7 @@ REQUIREMENTS = {
     "3.9": Requirement("A day is reset, a task is run again, and rota says why a task does not run."),
     "3.10": Requirement("A task can return its status as a dictionary, and a returned failure does not count as done."),
     "3.11": Requirement(
-        "Synchronous code plans and starts flows, and periods are written in the format of the app.",
-        not_yet="The race day example runs inside a Flask application.",
+        "Synchronous code plans and starts flows, also in a Flask app, and periods have the format of the app."
     ),
     "3.12": Requirement("A plan reports the items whose time an earlier plan missed."),
     "3.a": Requirement("The key, the mark and the need of a step come from one name."),
@@ -154,7 +155,7 @@ REQUIREMENTS = {
         "An unreachable server fails the start, and a missing driver names the command that installs it."
     ),
     "4.6": Requirement("Calls to the store are tried again, and a lost reply never makes a second run."),
-    "4.7": Requirement(not_yet="The trace context of the submit reaches the worker."),
+    "4.7": Requirement("The trace context of the submit reaches the worker, in another process too."),
     "4.8": Requirement("The health of the store and the length of a queue are read, and a queue is cleared."),
     "4.9": Requirement("The app is a context manager, and it can be stopped twice."),
     "4.10": Requirement(

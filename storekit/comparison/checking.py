@@ -7,7 +7,7 @@ from rota.domain.decision import DecisionCount
 from rota.domain.fan import Fan
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
-from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store
+from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store, Total, What
 from storekit.comparison.folding import Folded
 from storekit.model import claim, holds
 from storekit.model.book import ANY, ATTEMPTS_SHOWN, Book, Mark, Row
@@ -45,7 +45,7 @@ def show(run: Run) -> dict[str, Any]:
         "finished_at": run.finished_at,
         "attempts": [(attempt.fence, attempt.worker, attempt.outcome) for attempt in run.attempts],
         "needs": [] if run.state.final else sorted(run.needs),
-        "awaited": run.awaited,
+        "awaited": run.awaited and not run.state.final,
     }
 
 
@@ -79,7 +79,7 @@ def show_row(row: Row) -> dict[str, Any]:
         "finished_at": row.finished,
         "attempts": [(one.fence, one.worker, one.outcome) for one in row.endings][-ATTEMPTS_SHOWN:],
         "needs": [] if row.final else sorted(row.needs),
-        "awaited": row.awaited,
+        "awaited": row.awaited and not row.final,
     }
 
 
@@ -183,6 +183,8 @@ class Checks:
         for name, row in rows.items():
             run = ANY if known[name][3] == ANY else row.run
             assert [row.count, row.first_at, row.last_at, run, row.note] == known[name], name
+        totals = [total for total in (await self.store.rows(Total)).items if total.what == What.DECIDED]
+        assert {(total.name, total.reason): total.count for total in totals} == self.book.decisions.totals
 
     def counted(self) -> set[tuple[str, int, int, int]]:
         rows = self.book.rows.values()

@@ -16,11 +16,10 @@ class Story(RunStory):
 
     async def begin(self, dice: Dice) -> None:
         self.ticks = []
-        limits = map(limit_row, (drawing.GPU, drawing.PEN))
+        limits = [limit_row(limit) for limit in (drawing.GPU, drawing.PEN) if dice.rarely(2)]
         specs = [*limits, *(drawing.SPECS[task][0] for task in self.tasks)]
         reply = await self.store.declare(specs)
-        for spec in specs:
-            control.declare(self.book, spec)
+        control.declare_all(self.book, specs)
         assert reply.items == [Declared.ADDED] * len(specs)
         await self.put(dice)
 
@@ -51,6 +50,17 @@ class Story(RunStory):
         self.book.now = reply.now
         assert reply.items == [control.control_task(self.book, command, task, note)]
 
+    async def control_keys(self, dice: Dice) -> None:
+        """Pause keys, resume them, or try another command, which does nothing."""
+        command, note = dice.choice(drawing.COMMANDS), dice.choice([None, "why"])
+        names = sorted({(dice.choice([*self.tasks, "never"]), dice.choice(drawing.KEYS)) for _ in range(2)})
+        paused = sorted((name, key) for name, task in self.book.tasks.items() for key in task.paused_keys)
+        if paused and dice.rarely(2):
+            command, names = Command.RESUME, paused
+        reply = await self.store.control(command, [f"{task} {key}" for task, key in names], note, of=Scope.KEYS)
+        self.book.now = reply.now
+        assert reply.items == [control.control_key(self.book, command, *name, note) for name in names]
+
     async def resume_tasks(self, dice: Dice) -> None:
         """Resume tasks: in a story with only paused tasks nothing happens."""
         reply = await self.store.control(Command.RESUME, self.tasks, of=Scope.TASKS)
@@ -62,7 +72,7 @@ class Story(RunStory):
         specs += [dice.choice(drawing.LIMITS)] if dice.rarely(2) else []
         reply = await self.store.declare(specs)
         self.book.now = reply.now
-        assert reply.items == [Declared(control.declare(self.book, spec)) for spec in specs]
+        assert reply.items == [Declared(answer) for answer in control.declare_all(self.book, specs)]
 
     async def mark(self, dice: Dice) -> None:
         now = await self.now()
@@ -78,7 +88,7 @@ class Story(RunStory):
         items = [drawing.new_schedule(dice, self.tasks, now) for _ in range(dice.randint(1, 3))]
         reply = await self.store.declare(items)
         self.book.now = reply.now
-        assert reply.items == [Declared(control.declare(self.book, item)) for item in items]
+        assert reply.items == [Declared(answer) for answer in control.declare_all(self.book, items)]
 
     async def fire(self, dice: Dice) -> None:
         """Fire ticks as a worker computes them, some of them from a schedule that has changed since."""

@@ -33,8 +33,8 @@ STEPS = (1.0, 6.0, 11.0, 31.0, 61.0, 150.0)
 
 GPU, PEN = Limit(2, name="gpu"), Limit(1, name="pen")
 LIMITS = tuple(limit_row(Limit(total, name=name)) for name in ("gpu", "pen") for total in (2, 1, 3))
-"""The possible numbers of named limits. GPU and PEN are in force from the start: a worker publishes a limit before the
-tasks that have it."""
+"""The possible numbers of named limits. The first declaration of a task that has GPU or PEN declares that limit too,
+if nobody has."""
 SPECS: dict[str, tuple[TaskSpec, ...]] = {
     "plain": (TaskSpec("plain"), TaskSpec("plain", enabled=False)),
     "other": (TaskSpec("other"),),
@@ -119,6 +119,11 @@ GUARDS = (
     Guards("active", "set"),
     Guards("done"),
     Guards("done", "refuse"),
+    Guards("done", within=40.0),
+    Guards("done", within=40.0, sliding=True),
+    Guards("active", unique_in="both"),
+    Guards("done", unique_in="both"),
+    Guards("done", "refuse", within=70.0, sliding=True, unique_in="both"),
     Guards("queued", cooldowns=BREAKER),
     Guards("queued", "push", cooldowns=BREAKER, behind=True),
     Guards("queued", behind=True),

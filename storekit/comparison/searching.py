@@ -38,6 +38,7 @@ WEIGHTS = {
     "rescue": 3,
     "control": 3,
     "control_tasks": 1,
+    "control_keys": 2,
     "edit": 3,
     "resume_tasks": 1,
     "declare_tasks": 1,

@@ -174,7 +174,7 @@ class RunStory(Checks):
         else:
             reply = await self.store.claim(request)
         self.book.now = reply.now
-        expected = claim.claim(self.book, request, ready, took)
+        expected = claim.claim(self.book, request, ready, took, reply.ended)
         assert in_order(reply.runs, [run.id for run in reply.runs]) == in_order(reply.runs, expected)
         self.check_offers(reply, request)
         return reply

@@ -16,6 +16,7 @@ _PARTS = (
     "controlling",
     "controlling_schedules",
     "claiming",
+    "counting",
     "crowding",
     "deciding",
     "declaring",
@@ -69,6 +70,7 @@ from storekit.contract.claiming import ClaimContract  # noqa: E402
 from storekit.contract.controlling import ControlContract  # noqa: E402 (assertions are rewritten on import)
 from storekit.contract.controlling_schedules import ScheduleControlContract  # noqa: E402
 from storekit.contract.cooling_down import CooldownContract, PendingContract  # noqa: E402
+from storekit.contract.counting import DueCountContract, RollupContract, TotalContract  # noqa: E402
 from storekit.contract.crowding import CrowdContract  # noqa: E402
 from storekit.contract.deciding import DecisionContract, RowContract, ScheduleSweepContract  # noqa: E402
 from storekit.contract.declaring import DeclareContract, ReportContract  # noqa: E402
@@ -109,9 +111,10 @@ from storekit.contract.offering import (  # noqa: E402
     ScheduleHintContract,
     ScheduleWakeContract,
 )
+from storekit.contract.overriding import OverrideContract  # noqa: E402
 from storekit.contract.pacing import RateContract  # noqa: E402
 from storekit.contract.parking import ParkContract  # noqa: E402
-from storekit.contract.pausing import KeyPauseContract, PauseContract, TaskCommandContract  # noqa: E402
+from storekit.contract.pausing import KeyPauseContract, PauseContract, PauseEndContract, TaskCommandContract  # noqa: E402
 from storekit.contract.planning import PlanContract  # noqa: E402
 from storekit.contract.putting import PutContract  # noqa: E402
 from storekit.contract.queueing import QueueContract, QueueHintContract, QueueParkContract  # noqa: E402
@@ -165,6 +168,7 @@ class StoreContract(
     AuditContract,
     FreezeContract,
     PauseContract,
+    PauseEndContract,
     KeyPauseContract,
     TaskCommandContract,
     ExpiryContract,
@@ -173,6 +177,10 @@ class StoreContract(
     HintContract,
     DeclareContract,
     ReportContract,
+    TotalContract,
+    DueCountContract,
+    OverrideContract,
+    RollupContract,
     ReadContract,
     FilterContract,
     NamingContract,

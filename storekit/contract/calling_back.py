@@ -1,12 +1,14 @@
 """Callbacks: runs that the store puts in the very transaction that makes a run final, once."""
 
 import pytest
+from msgspec.structs import replace
 
 from rota.domain.ended import Ended, ending_of, with_callbacks
 from rota.domain.lifecycle import Discarded, Failed, Lost, Outcome, Released, Succeeded, settlement_of
-from rota.domain.policy import Policy
+from rota.domain.policy import Limit, Policy
 from rota.domain.run import Callback, NewRun, Run, State
 from rota.domain.settlement import Verdict
+from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, Command, EventQuery, Retention, RunQuery, Scope
 from storekit.contract.stage import BOOM, GREET, Stage, Staged, new_run
 
@@ -60,6 +62,18 @@ class CallbackContract(Staged):
             ("queued", "accepted", "queued")
         ]
         assert [each.name for each in found if each.id == run.id] == ["queued", "started", "succeeded"]
+
+    async def test_a_worker_of_all_queues_takes_a_callback_of_any_queue(self, stage: Stage) -> None:
+        await stage.put(run := calling())
+        await stage.store.control(Command.CANCEL, [run.id])
+        assert [run.queue for run in (await stage.claim("ada", 1, tasks=[GONE])).runs] == ["aside"]
+
+    async def test_the_claim_that_ends_an_expired_run_may_take_its_callback(self, stage: Stage) -> None:
+        """Also if a limit decides when runs of that task start."""
+        await stage.store.declare([TaskSpec(GONE, limit=Limit(1))])
+        await stage.put(replace(calling(), expires_after=5.0))
+        stage.wait(6)
+        assert [run.task for run in (await stage.claim("ada", 1, tasks=[GREET, GONE])).runs] == [GONE]
 
     async def test_a_callback_is_claimed_and_ended_like_any_run(self, stage: Stage) -> None:
         await stage.ended(calling())

@@ -195,6 +195,15 @@ class FilterContract(Staged):
         assert times == sorted(times, reverse=True)
         assert len(times) == len(pages) - 1
 
+    async def test_a_search_does_not_look_at_secrets(self, stage: Stage) -> None:
+        args = b'{"card":"4111222233334444","name":"Ada","deep":[{"api_key":"k-12345"}]}'
+        new = new_run(id="pay", args=args)
+        await stage.put(replace(new, body=codec.with_secrets(new.body, ("card",))))
+        found = {
+            text: ids((await stage.store.runs(RunQuery(q=text))).runs) for text in ("4111", "k-123", "ada", "card")
+        }
+        assert found == {"4111": [], "k-123": [], "ada": ["pay"], "card": ["pay"]}
+
     async def test_a_search_with_an_index_fills_its_page(self, stage: Stage) -> None:
         await stage.put(new_run("rare", id="first", key="k"))
         for _ in range(4):

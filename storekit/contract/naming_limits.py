@@ -7,7 +7,7 @@ from rota.domain.lifecycle import Failed, Lost, Outcome, Released, Succeeded, se
 from rota.domain.policy import Limit, Rate
 from rota.domain.run import Run
 from rota.domain.spec import TaskSpec, limit_row
-from rota.store import Command, RunQuery
+from rota.store import Command, Declared, RowQuery, RunQuery
 from storekit.contract.stage import BOOM, Stage, Staged, ids, new_run
 
 TASKS = ("cut", "train", "paint")
@@ -67,6 +67,20 @@ class NamedLimitContract(Staged):
         async with stage.listening() as ear:
             await end(stage, run)
             assert "bob" in await ear.workers()
+
+    async def test_a_limit_that_nobody_declared_has_the_number_of_the_first_task_that_names_it(
+        self, stage: Stage
+    ) -> None:
+        two, three = Limit(2, name="gpu"), Limit(3, name="gpu")
+        answers = await stage.store.declare([TaskSpec("cut", limits=(two,)), TaskSpec("train", limits=(two,))])
+        assert answers.items == [Declared.ADDED] * 2
+        await stage.store.declare([TaskSpec("paint", limits=(three,))])
+        await stage.put(*(new_run(task) for task in (*TASKS, *TASKS)))
+        assert len((await stage.claim("ada", 9, tasks=TASKS)).runs) == 2
+        rows = (await stage.store.rows(TaskSpec, RowQuery(names=["limit gpu"]))).items
+        assert rows == [limit_row(two)]
+        assert (await stage.store.declare([limit_row(three)])).items == [Declared.CHANGED]
+        assert len((await stage.claim("ada", 9, tasks=TASKS)).runs) == 1
 
     async def test_several_limits_hold_at_once(self, stage: Stage) -> None:
         both = (Limit(2, name="gpu"), Limit(1, name="licence"))

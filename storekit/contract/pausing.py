@@ -320,3 +320,62 @@ class TaskCommandContract(Staged):
                 break
         assert total == 12_000
         assert (await stage.store.depths()).items == []
+
+
+class PauseEndContract(Staged):
+    """The pause of a task may end by itself, by the store's clock."""
+
+    async def pause(self, stage: Stage, until: float | None) -> int:
+        (changed,) = (await stage.store.control(Command.PAUSE, [GREET], "disk", of=Scope.TASKS, until=until)).items
+        return changed
+
+    async def spec(self, stage: Stage) -> TaskSpec:
+        (spec,) = (await stage.store.rows(TaskSpec, RowQuery(names=[GREET]))).items
+        return spec
+
+    async def test_a_pause_ends_by_the_clock_of_the_store(self, stage: Stage) -> None:
+        end = await stage.now() + 60
+        assert await self.pause(stage, end) == 1
+        new = new_run()
+        await stage.put(new)
+        assert (await stage.claim()).runs == []
+        assert await self.spec(stage) == TaskSpec(GREET, paused=True, paused_until=end)
+        stage.wait(61)
+        assert await self.spec(stage) == TaskSpec(GREET)
+        assert ids((await stage.claim()).runs) == [new.id]
+        (unpaused,) = (await stage.store.control(Command.RESUME, [GREET], of=Scope.TASKS)).items
+        assert unpaused == 0, "it was over"
+
+    async def test_a_later_pause_moves_the_end_or_takes_it_away(self, stage: Stage) -> None:
+        end = await stage.now() + 60
+        assert [await self.pause(stage, end), await self.pause(stage, end)] == [1, 0]
+        assert await self.pause(stage, end + 60) == 1
+        stage.wait(61)
+        assert (await self.spec(stage)).paused_until == end + 60
+        assert await self.pause(stage, None) == 1
+        assert await self.pause(stage, None) == 0
+        stage.wait(120)
+        assert await self.spec(stage) == TaskSpec(GREET, paused=True)
+
+    async def test_a_pause_that_would_be_over_changes_nothing(self, stage: Stage) -> None:
+        assert await self.pause(stage, await stage.now() - 1) == 0
+        assert await self.pause(stage, None) == 1
+        assert await self.pause(stage, await stage.now() - 1) == 0
+        assert (await self.spec(stage)).paused
+
+    async def test_a_resume_forgets_the_end_and_a_declare_keeps_it(self, stage: Stage) -> None:
+        end = await stage.now() + 60
+        await self.pause(stage, end)
+        await stage.declare(Limit(5))
+        assert await self.spec(stage) == TaskSpec(GREET, limit=Limit(5), paused=True, paused_until=end)
+        assert (await stage.store.control(Command.RESUME, [GREET], of=Scope.TASKS)).items == [1]
+        assert await self.pause(stage, None) == 1
+        stage.wait(61)
+        assert (await self.spec(stage)).paused
+
+    async def test_no_run_is_handed_over_until_the_end(self, stage: Stage) -> None:
+        await self.pause(stage, await stage.now() + 60)
+        await stage.claim("ada", ready=True)
+        new = new_run()
+        await stage.put(new)
+        assert (await stage.see(new)).state is State.QUEUED

@@ -1,13 +1,14 @@
 """events: what a store records for other processes, in which order, and what it forgets."""
 
 import pytest
+from msgspec.structs import replace
 
 from rota.domain.edits import RunEdit
 from rota.domain.ended import with_callbacks
 from rota.domain.event import Event
 from rota.domain.lifecycle import Failed, Lost, Released, Succeeded
 from rota.domain.policy import Policy, Retry
-from rota.domain.run import Callback, Member, Run, State
+from rota.domain.run import Callback, Member, Note, Progress, Run, State
 from rota.domain.settlement import Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
@@ -66,6 +67,42 @@ class EventContract(Staged):
         await stage.cancel(gone)
         queued = [(event.id, event.reason) for event in await events.read() if event.task == "called"]
         assert queued == [(done.callbacks[0].id, "accepted"), (gone.callbacks[1].id, "accepted")]
+
+    async def test_progress_is_an_event_and_a_renewal_is_none(self, stage: Stage) -> None:
+        run = await stage.running()
+        events = await reader(stage)
+        await stage.store.renew([run.lease], LEASE)
+        assert await events.read() == []
+        await stage.store.renew([run.lease], LEASE, {run.id: Note(Progress(0.5, "half"))})
+        (event,) = await events.read()
+        assert (event.name, event.of, event.id, event.task) == ("progress", "runs", run.id, GREET)
+        assert (event.state, event.fence, event.worker) == ("running", 1, "ada")
+        await stage.store.renew([replace(run.lease, fence=7)], LEASE, {run.id: Note(Progress(0.6))})
+        assert await events.read() == [], "somebody else has the run"
+
+    async def test_a_note_that_changes_nothing_is_no_event(self, stage: Stage) -> None:
+        run = await stage.running()
+        events = await reader(stage)
+        half, other = Note(Progress(0.5, "half")), Note(Progress(0.5))
+        notes = [half, half, Note(half.progress, b"3"), Note(saved=b"3"), other, other, Note()]
+        recorded: list[int] = []
+        for note in notes:
+            await stage.store.renew([run.lease], LEASE, {run.id: note})
+            recorded.append(len(await events.read()))
+        assert recorded == [1, 0, 1, 0, 1, 0, 0]
+        seen = await stage.see(run)
+        assert (seen.progress, seen.saved) == (Progress(0.5), b"3")
+
+    async def test_a_freeze_and_its_end_are_events(self, stage: Stage) -> None:
+        events = await reader(stage)
+        await stage.store.freeze(True, None, "upgrade", "eve")
+        await stage.store.freeze(True, None, "upgrade", "eve")
+        await stage.store.freeze(False)
+        await stage.store.freeze(False)
+        assert [(event.of, event.name, event.id) for event in await events.read()] == [
+            ("tasks", "frozen", ""),
+            ("tasks", "thawed", ""),
+        ]
 
     async def test_a_reader_without_a_cursor_begins_now(self, stage: Stage) -> None:
         first = await reader(stage)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rota.domain.run import NewRun, after
 from rota.domain.schedule import Tick
 from rota.store import Plan
-from storekit.model import holds
+from storekit.model import holds, uniques
 from storekit.model.book import ANY, Book, Ending, Row
 
 Answer = tuple[str, str]
@@ -38,6 +38,8 @@ def fire(book: Book, tick: Tick) -> list[Answer] | None:
 
 def answer_to(book: Book, new: NewRun) -> Answer:
     run, reason = admit(book, new)
+    if reason == "accepted":
+        book.decisions.totals[new.task, reason] += 1
     if reason != "accepted" and (run, reason) != (new.id, "joined"):
         book.decisions.add(
             new.task, new.key, reason, book.now, run=ANY if reason in ("already_running", "buffer_full") else run
@@ -52,6 +54,15 @@ def admit(book: Book, new: NewRun) -> Answer:
         return new.id, "accepted"
     if not book.task(new.task).enabled:
         return new.id, "disabled"
+    run, reason = judge(book, new)
+    uniques.note_arrival(book, new, reason)
+    return run, reason
+
+
+def judge(book: Book, new: NewRun) -> Answer:
+    """Check the guards of a new run, and add it if none of them refuses it."""
+    if (other := uniques.kept_out_by(book, new)) is not None:
+        return other.id, "already_running" if other.state == "running" else "already_queued"
     equals = holds.equals(book, new.task, new.unique_key) if new.guards.unique else []
     waiting = sorted((row for row in equals if row.waiting), key=lambda row: row.fence > 0)
     if waiting and not (new.guards.join in ("wait", "replace") and waiting[0].fence):
@@ -59,7 +70,7 @@ def admit(book: Book, new: NewRun) -> Answer:
     if equals and new.guards.unique != "queued":
         return equals[0].id, "buffer_full" if new.guards.join == "full" else "already_running"
     if refusal := refused(book, new):
-        return new.id, refusal
+        return refusal
     if new.guards.join == "replace":
         replace_holders(book, equals, f"replaced by {new.id}")
         equals = holds.equals(book, new.task, new.unique_key)
@@ -82,17 +93,17 @@ def replace_holders(book: Book, equals: Sequence[Row], note: str) -> None:
             holds.release(book, row)
 
 
-def refused(book: Book, new: NewRun) -> str | None:
+def refused(book: Book, new: NewRun) -> Answer | None:
     guards = new.guards
     mark = book.mark((new.task, new.unique_key or new.key or ""))
-    if guards.unique == "done" and mark.succeeded is not None:
-        return "already_done"
+    if guards.unique == "done" and (run := uniques.done_by(book, new)) is not None:
+        return run, "already_done"
     for rule in guards.cooldowns:
         if mark.finished is not None and mark.failures >= rule.failures and book.now < mark.finished + rule.seconds:
-            return str(rule.reason)
+            return new.id, str(rule.reason)
     queued = [row for row in book.rows.values() if row.new.task == new.task and row.state == "queued"]
     if guards.max_pending is not None and sum(not row.needs for row in queued) >= guards.max_pending:
-        return "queue_full"
+        return new.id, "queue_full"
     return None
 
 
@@ -104,6 +115,7 @@ def add(book: Book, new: NewRun, needs: tuple[str, ...]) -> None:
         book.fingerprints[new.id] = new.fingerprint
     book.rows[new.id] = Row(new, book.arrivals, book.now, due, expires, new.body, needs, cooldowns, new.priority)
     book.rows[new.id].awaited = bool(new.callbacks)
+    uniques.note_accepted(book, new)
 
 
 def times(book: Book, new: NewRun) -> tuple[float, float | None]:

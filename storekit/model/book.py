@@ -1,5 +1,6 @@
 """The state of the model in plain dictionaries: runs, marks, tasks, rates, batches and decisions."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,10 @@ class Mark:
     succeeded: float | None = None
     finished: float | None = None
     failures: int = 0
+    holder: str | None = None
+    """Of the name of a shared key or a window: the run that was accepted last (`model.uniques`)."""
+    task: str | None = None
+    """The task of the holder."""
 
 
 @dataclass
@@ -126,10 +131,11 @@ class Task:
     """The names of the rows that have the numbers of its named limits."""
     weights: dict[str, int] | None = None
     """The weights of the shares; None: the runs take no turns."""
+    paused_keys: frozenset[str] = frozenset()
 
     @property
     def gated(self) -> bool:
-        return (self.total or self.per_key or self.interval) is not None or bool(self.limits)
+        return (self.total or self.per_key or self.interval) is not None or bool(self.limits or self.paused_keys)
 
 
 @dataclass
@@ -137,6 +143,8 @@ class Decisions:
     """One row per (task, key, reason): the count, the first and the last time, and the run and the note of the last."""
 
     rows: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict[tuple[str, str, str], list[Any]])
+    totals: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """How often each (task, reason) was decided; also how often a run of the task was accepted."""
 
     def add(
         self,
@@ -149,6 +157,7 @@ class Decisions:
         run: str | None = None,
         note: str | None = None,
     ) -> None:
+        self.totals[task, reason] += count
         row = self.rows.setdefault((task, key or "", reason), [0, now, now, None, None])
         row[0] += count
         row[2:] = [now, run, note]

@@ -9,17 +9,21 @@ from storekit.model import holds
 from storekit.model.book import Book, Row
 
 
-def claim(book: Book, request: ClaimRequest, ready: bool = False, took: str | None = None) -> list[str]:
+def claim(
+    book: Book, request: ClaimRequest, ready: bool = False, took: str | None = None, ended: Sequence[str] = ()
+) -> list[str]:
     """Return the claimed runs, the best first. A run with losses is claimed only as the first one, and then alone. A
     run that was handed over and not taken comes before all others.
 
-    Expired runs end first, so that the runs that wait for them can be claimed.
+    Expired runs end first, so that the runs that wait for them can be claimed. `ended` is the order in which the store
+    has ended them: their callbacks are due at the same instant, and come in that order.
     """
     worker, lease = request.worker, request.lease
     handed = kept(book, worker, lease)
     unheard = [] if handed is None or handed.id == took else [handed]
     free = request.free - len(unheard)
-    holds.expire(book, [row for row in book.rows.values() if row.too_late(book.now)])
+    late = [row for row in book.rows.values() if row.too_late(book.now)]
+    holds.expire(book, sorted(late, key=lambda row: ended.index(row.id) if row.id in ended else len(ended)))
     found = unheard + take(book, request, free)
     book.batches[worker] = [(row.id, row.fence) for row in found]
     may_hand(book, request, ready and free > 0 and not found)
@@ -84,8 +88,10 @@ def is_due(book: Book, row: Row) -> bool:
 
 
 def may_start(book: Book, row: Row) -> bool:
-    """Return whether the limit and the rate of the task let this run start."""
+    """Return whether the limit, the rate and the paused keys of the task let this run start."""
     task, name, key = book.task(row.new.task), row.new.task, row.new.key
+    if key in task.paused_keys:
+        return False
     running = [other for other in book.running() if other.new.task == name]
     if task.total is not None and len(running) >= task.total:
         return False

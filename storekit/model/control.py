@@ -1,5 +1,7 @@
 """control, declare and mark: commands, and what code declares of tasks and schedules."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from rota.domain.run import after
@@ -102,12 +104,32 @@ def control_task(book: Book, command: str, name: str, note: str | None) -> int:
     return changed
 
 
+def control_key(book: Book, command: str, name: str, key: str, note: str | None) -> int:
+    """Pause or resume a key of a task; nothing else can be done to a key."""
+    task = book.task(name)
+    if command not in ("pause", "resume") or (key in task.paused_keys) == (command == "pause"):
+        return 0
+    task.paused_keys ^= {key}
+    book.tasks[name] = task
+    book.decisions.add(name, key, WORDS[command], book.now, note=note)
+    return 1
+
+
 def control_schedule(book: Book, command: str, id: str, note: str | None) -> bool:
     row = book.schedules.rows.get(id)
     changed = book.schedules.control(command, id, note, book.now)
     if row is not None and changed:
         book.decisions.add(row.fields["task"], row.fields["key"], WORDS[command], book.now, note=note)
     return changed
+
+
+def declare_all(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[str]:
+    """Declare items. A named limit that nobody has declared gets the number that a task gives it."""
+    specs = [item for item in items if isinstance(item, TaskSpec)]
+    for row in [limit_row(limit) for spec in specs for limit in spec.limits]:
+        if row.name not in book.tasks and row.name not in [spec.name for spec in specs]:
+            declare(book, row)
+    return [declare(book, item) for item in items]
 
 
 def declare(book: Book, item: TaskSpec | Schedule) -> str:
@@ -125,6 +147,7 @@ def declare(book: Book, item: TaskSpec | Schedule) -> str:
         rate_per_key=bool(rate and rate.per_key),
         limits=tuple(limit_row(one).name for one in item.limits),
         weights=item.share.weights if item.share else None,
+        paused_keys=known.paused_keys if known else frozenset(),
     )
     if known == task:
         return "unchanged"

@@ -7,6 +7,8 @@ import sys
 import threading
 
 from rota import Context, Results, Rota
+from rota.domain.fan import Fan
+from rota.store import RowQuery
 
 app = Rota()
 
@@ -65,9 +67,13 @@ async def part(i: int) -> int:
 
 
 @app.task
-async def whole(results: Results[int]) -> list[int]:
+async def whole(ctx: Context, results: Results[int]) -> list[int]:
+    """The number and the sum of the results, then the counts of the fan: a sweep forgets these when the gather has
+    ended."""
     say("gathered")
-    return [len(results), sum([result async for result in results])]
+    fans = await Rota.current().client().rows(Fan, RowQuery(names=[ctx.run.id.removesuffix(".all")]))
+    counts = [count for fan in fans.items for count in (fan.total or 0, fan.ended, fan.failed)]
+    return [len(results), sum([result async for result in results]), *counts]
 
 
 @app.task

@@ -93,10 +93,10 @@ class Reader:
 
     def __init__(self, urls: list[str]) -> None:
         self._urls = urls
-        self._last: str | None = None
+        self.last: str | None = None
         self.states: dict[str, str] = {}
         self.resyncs = self.streams = 0
-        self.news = asyncio.Event()
+        self.begun, self.news = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
         replica = 0
@@ -106,8 +106,21 @@ class Reader:
                     await self._follow(http, self._urls[replica])
                 replica = 1 - replica
 
+    async def missing(self, runs: list[Run]) -> list[tuple[str, str | None]]:
+        """The runs of whose end no event has told, and the last that it has told; as soon as there are none, or after
+        PATIENCE."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while self._untold(runs):
+                    self.news.clear()
+                    await self.news.wait()
+        return self._untold(runs)
+
+    def _untold(self, runs: list[Run]) -> list[tuple[str, str | None]]:
+        return [(run.id, self.states.get(run.id)) for run in runs if self.states.get(run.id) != "succeeded"]
+
     async def _follow(self, http: httpx.AsyncClient, url: str) -> None:
-        headers = {} if self._last is None else {"Last-Event-ID": self._last}
+        headers = {} if self.last is None else {"Last-Event-ID": self.last}
         async with http.stream("GET", f"{url}/api/v1/events", params={"topics": "runs"}, headers=headers) as stream:
             if stream.status_code != 200:
                 return
@@ -129,7 +142,9 @@ class Reader:
         elif message.get("event") == "runs":
             for item in json.loads(message["data"])["items"]:
                 self.states[item["id"]] = item["state"]
-        self._last = message.get("id", self._last)
+        self.last = message.get("id", self.last)
+        if self.last is not None:
+            self.begun.set()
         self.news.set()
 
     async def _read_all(self, http: httpx.AsyncClient, url: str) -> None:
@@ -158,24 +173,19 @@ async def test_requests_that_are_repeated_make_one_run_each_whoever_is_killed(st
     with ExitStack() as opened:
         crew = await asyncio.to_thread(Crew, store_url, opened)
         submitter, reader = Submitter(crew.urls, dice), Reader(crew.urls)
-        reading = asyncio.create_task(reader.run())
-        submitting = asyncio.create_task(submitter.run())
-        try:
+        async with asyncio.TaskGroup() as group:  # a reader that dies fails the test at once
+            reading = group.create_task(reader.run())
+            await reader.begun.wait()  # a first stream is not told of what came before it
+            submitting = group.create_task(submitter.run())
             for place in victims(dice, round(seconds / KILL_EVERY)):
-                await asyncio.wait((submitting, reading), timeout=KILL_EVERY, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((submitting,), timeout=KILL_EVERY)
                 await asyncio.to_thread(crew.kill, place)
             submitter.stopping.set()
             await submitting
             runs = await ended_runs(store_url, len(submitter.ids))
-            async with asyncio.timeout(PATIENCE):
-                while missing := {run.id for run in runs if reader.states.get(run.id) != "succeeded"}:
-                    reader.news.clear()
-                    await asyncio.wait((reading, asyncio.create_task(reader.news.wait())), return_when=FIRST)
-        finally:
-            for task in (reading, submitting):
-                task.cancel()
-            await asyncio.wait((reading, submitting))
-    assert not missing
+            missing = await reader.missing(runs)
+            reading.cancel()
+    assert not missing, f"events up to {reader.last} did not tell of {len(missing)} ends: {missing[:5]}"
     assert {run.id for run in runs} == set(submitter.ids.values())
     assert len(runs) == len(submitter.ids) > 10, "one run for each key"
     assert {run.state for run in runs} == {State.SUCCEEDED}
@@ -185,9 +195,6 @@ async def test_requests_that_are_repeated_make_one_run_each_whoever_is_killed(st
         f"{len(runs)} runs, {crew.killed} kills, {sum(run.losses for run in runs)} leases lost, "
         f"{reader.streams} streams, {reader.resyncs} resyncs"
     )
-
-
-FIRST = asyncio.FIRST_COMPLETED
 
 
 def victims(dice: random.Random, count: int) -> Iterator[int]:

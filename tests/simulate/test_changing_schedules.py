@@ -55,6 +55,17 @@ def test_a_put_with_a_version_is_refused_if_somebody_was_faster() -> None:
     simulate(app, START, START + timedelta(hours=1), scenario=scenario)
 
 
+async def test_a_version_that_no_schedule_has_is_refused() -> None:
+    app = Rota("memory://")
+    report = app.task(name="report")(lambda: None)
+    await app.schedules.put("report", DailyAt(9), report.bind())
+    with pytest.raises(InvalidOptions, match="versions begin with 1; or give if_absent"):
+        await app.schedules.put("report", DailyAt(10), report.bind(), if_version=0)
+    with pytest.raises(InvalidOptions, match="if_absent says already"):
+        await app.schedules.put("report", DailyAt(10), report.bind(), if_version=1, if_absent=True)
+    await app.stop()
+
+
 def test_the_next_tick_can_be_set() -> None:
     app = Rota("memory://")
 

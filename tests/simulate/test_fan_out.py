@@ -216,7 +216,7 @@ def test_what_is_no_fan_out_is_refused_with_a_sentence() -> None:
     with pytest.raises(InvalidOptions, match=r"map\(\) begins a chain"):
         numbers.bind(3) >> square.map([1])  # type: ignore[operator]
     with pytest.raises(InvalidOptions, match=r"one task before each\(\) gives the items"):
-        Chain(((numbers.bind(1), numbers.bind(2)),)) >> square.each()
+        _ = Chain(((numbers.bind(1), numbers.bind(2)),)) >> square.each()
     with pytest.raises(InvalidArguments, match="more than 100,000 items"):
         square.map(range(100_001))
     with pytest.raises(RunFailed, match=r"square returned int; the task before each\(\) returns a list, or yields"):

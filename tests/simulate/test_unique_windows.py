@@ -39,6 +39,38 @@ def test_a_success_keeps_others_out_for_as_long_as_the_window_lasts() -> None:
     assert done == ["ada", "remind ada", "ada", "remind ada"]
 
 
+def test_a_submit_may_have_a_window_of_its_own() -> None:
+    app, done = Rota("memory://"), list[str]()
+
+    @app.task(key="{user}")
+    async def greet(user: str) -> None:
+        done.append(user)
+
+    async def asks(simulation: Simulation) -> None:
+        once = greet.using(unique="done", within=600)
+        await (await once.submit("ada")).result()
+        await asyncio.sleep(599)
+        with pytest.raises(Refused) as refused:
+            await once.submit("ada")
+        assert refused.value.decision.reason is Reason.ALREADY_DONE
+        await (await greet.submit("ada")).result()
+        await asyncio.sleep(2)
+        await (await once.submit("ada")).result()
+        await asyncio.sleep(590)
+        with pytest.raises(Refused):
+            await greet.using(unique="done", within=Sliding(timedelta(minutes=20))).submit("ada")
+        await asyncio.sleep(590)
+        with pytest.raises(Refused):
+            await once.submit("ada")
+        with pytest.raises(InvalidOptions, match="write unique='done', not None"):
+            await greet.using(within=600).submit("ada")
+        with pytest.raises(InvalidOptions, match="of a submit: at most 604,800 seconds; say it on the task"):
+            await greet.using(unique="done", within=timedelta(days=8)).submit("ada")
+
+    simulate(app, START, START + timedelta(hours=1), scenario=asks)
+    assert done == ["ada"] * 3
+
+
 def test_tasks_that_share_their_keys_keep_each_other_out() -> None:
     app = Rota("memory://")
 

@@ -6,7 +6,7 @@ import asyncpg
 
 from rota.stores.postgres import PostgresBackend, schema
 
-RANKS = ("workers", "schedules", "specs", "leases", "names", "queue", "marks", "fans", "decisions", "stats")
+RANKS = ("workers", "schedules", "specs", "leases", "names", "queue", "marks", "fans", "decisions", "rollups")
 """The order of functions/locks.sql."""
 KEYS = {
     "worker_states": "name",
@@ -18,7 +18,7 @@ KEYS = {
     "marks": "task || ' ' || {}.key",
     "fans": "id",
     "decisions": "task || ' ' || {}.key || ' ' || {}.reason",
-    "stats": "minute || ' ' || {}.task",
+    "rollups": "every || ' ' || {}.minute || ' ' || {}.task || ' ' || {}.origin",
 }
 LOCK = re.compile(r"\bFOR (?:NO KEY )?UPDATE\b(?P<how> SKIP LOCKED| NOWAIT)?")
 SOURCE = re.compile(r"\bFROM (?P<table>\w+)(?: (?!WHERE|ORDER|FOR|JOIN)(?P<alias>\w+))?")
@@ -71,7 +71,17 @@ BEGIN
 END $$;
 CREATE OR REPLACE TRIGGER floored AFTER INSERT OR UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION floored();
 """
-GAP = "CREATE OR REPLACE FUNCTION gap() RETURNS void LANGUAGE sql AS $$ SELECT pg_sleep(random() * {seconds}) $$;"
+GAPS = 500
+"""How many gaps of one transaction are wide. A batch of thousands has thousands of gaps, and would take longer than a
+client waits for an answer."""
+GAP = f"""CREATE OR REPLACE FUNCTION gap() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE paused int := COALESCE(NULLIF(current_setting('rota.gaps', true), ''), '0')::int;
+BEGIN
+    IF paused < {GAPS} THEN
+        PERFORM set_config('rota.gaps', (paused + 1)::text, true);
+        PERFORM pg_sleep(random() * {{seconds}});
+    END IF;
+END $$;"""
 
 
 def key_of(table: str, row: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from random import Random
 
 from rota.domain.decision import Reason
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import NewRun
 from rota.store import ClaimRequest, Store
 from rota.stores.postgres import PostgresBackend
@@ -52,3 +53,28 @@ async def test_many_who_put_the_same_keys_at_once_make_one_run_of_each(postgres_
         await asyncio.gather(*((near, far)[place % 2].put(batch) for place, batch in enumerate(batches)))
         claimed = (await near.claim(ClaimRequest("ada", 1, ["greet"], 1000, 30))).runs
         assert sorted(run.key or "" for run in claimed) == sorted(KEYS)
+
+
+async def test_a_plain_batch_whose_ids_are_partly_taken_adds_the_others(postgres_backend: PostgresBackend) -> None:
+    """One is queued, one runs, one has ended, and two are new: two tasks, one with a queue of its own."""
+    async with postgres_backend.open() as store:
+        old = [new_run() for _ in range(3)]
+        await store.put(old)
+        ran, runs = (await store.claim(ClaimRequest("ada", 1, ["greet"], 2, 30))).runs
+        await store.settle([settlement_of(ran, Succeeded())])
+        fresh = [new_run(), new_run(task="wave", queue="slow")]
+        decisions = (await store.put([*old, *fresh])).items
+        assert [(decision.run, decision.reason) for decision in decisions] == [
+            (run.id, Reason.ACCEPTED) for run in (*old, *fresh)
+        ]
+        found = (await store.claim(ClaimRequest("bob", 1, ["greet", "wave"], 10, 30))).runs
+        assert {(run.id, run.queue) for run in found} == {
+            (old[2].id, "default"),
+            (fresh[0].id, "default"),
+            (fresh[1].id, "slow"),
+        }
+        assert [(depth.task, depth.queued, depth.running) for depth in (await store.depths()).items] == [
+            ("greet", 0, 3),
+            ("wave", 0, 1),
+        ]
+        assert runs.id != ran.id

@@ -250,7 +250,7 @@ class TestBehindAPooler:
 
         async def opened(pool: Pool) -> Connection:
             pool.pooled = True
-            return await connect_plainly(pool.dsn)
+            return await connect_plainly(pool.login)
 
         monkeypatch.setattr(Pool, "open", opened)
         return postgres_backend

@@ -61,7 +61,7 @@ class Beside:
 
     async def _verb(self, name: str, *said: Any) -> None:
         args = ("beside", 0.0, 0.0, *said)
-        await self._connection.fetch(f"SELECT * FROM {self._schema}.{name}({placeholders(args)})", *args)
+        await self._connection.fetch(f"SELECT * FROM {self._schema}.{name}({placeholders(len(args))})", *args)
 
 
 @pytest.fixture

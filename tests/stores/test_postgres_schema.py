@@ -20,7 +20,7 @@ MIGRATIONS = {
     1: "c6af44f0a58c97f52e06cef8b2ac83a0ea7726612774bbea2bb5fe947f2c525e",
 }
 """Never change a released one: a schema that has the old form does not get the new one. Add the next number."""
-FUNCTIONS = (1, "a3007f8cf7b81af6705f241ad3202faa24fbf9df9f2584158cea046c7632966a")
+FUNCTIONS = (5, "8ccbf7defca27add173614057957dcf35e0ab156e208500e9e9c0751cdd2aec9")
 """The number and the digest of all functions. Whoever changes a function adds one to the number in schema.py."""
 
 MADE = """
@@ -204,7 +204,7 @@ async def test_verbs_under_way_survive_that_their_functions_are_replaced(
             return rounds
 
     working = [asyncio.create_task(work(name)) for name in ("a", "b", "c")]
-    for _ in range(20):
+    for _ in range(8):
         await connection.execute(f"UPDATE {backend.schema}.functions SET number = 0, heads = {OTHER_HEADS}")
         await backend.migrate()
     done.set()

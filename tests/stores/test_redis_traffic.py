@@ -104,7 +104,7 @@ async def test_what_is_done_leaves_nothing_behind_but_what_is_remembered(valkey:
         keys = valkey.send("KEYS", f"{{{namespace}}}*")
         assert isinstance(keys, list)
         left = {str(key).partition("}")[2].partition(":")[0] for key in keys}
-        assert left <= {"clock", "seq", "workers", "seen", "crews", "c", "i", "idle", "batch", "reports"}
+        assert left <= {"clock", "seq", "workers", "seen", "crews", "c", "i", "idle", "batch", "reports", "totals"}
 
 
 async def test_a_list_by_due_time_sorts_few_runs_that_are_in_no_lane(valkey: RedisServer, namespace: str) -> None:

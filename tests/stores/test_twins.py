@@ -20,14 +20,19 @@ NOT_IN_LUA = {
     "arrival_of": "task_of and serves read the name of a lane",
     "choose": "walk and consider: the lanes are read one after the other",
     "count_named": "part of lease",
+    "in_force": "spec_of",
+    "is_news": "a test in renew",
     "keep_schedule": "put_schedule, and arrive at its two callers",
+    "overrides_of": "spec_of reads the row of the overrides",
     "pause_task": "a branch of control_task",
     "ready": "a test in freed: a letter says the same",
+    "regate": "part of override",
     "startable": "is_open, for one task",
     "streams": "walk: the lanes are read one after the other",
     "wakes": "a sleeper has an infinite score",
     "wakes_by": "a test in next_schedule",
     "while_open": "a test in walk",
+    "with_overrides": "the answer of a claim has the overrides, and the client lays them over the runs",
 }
 NOT_IN_SQL = {
     "arrival_of": "lane_name, the other way round",
@@ -37,11 +42,15 @@ NOT_IN_SQL = {
     "expire_due": "claim and sweep read the late runs and call expire",
     "gate_of": "part of take",
     "holders": "part of admit",
+    "in_force": "put_in_force writes it when the code or an operator changes it",
+    "is_news": "a test in renew",
     "keep_schedule": "part of declare_schedule and control_schedule",
     "move": "part of edit_run",
     "others_wake": "part of wake_at",
+    "overrides_of": "a column of specs",
     "pause_task": "a branch of control_task",
     "ready": "part of end_waiting",
+    "regate": "part of override",
     "register": "part of claim",
     "release": "meet_needs(met_by(...))",
     "remember_end": "part of meet_needs",
@@ -54,6 +63,7 @@ NOT_IN_SQL = {
     "wakes": "part of to_hint",
     "wakes_by": "part of next_schedule",
     "while_open": "part of take",
+    "with_overrides": "the answer of a claim has the overrides, and the client lays them over the runs",
 }
 
 

@@ -248,7 +248,7 @@ async def test_sqlite_names_and_outlives_workers_marks_and_charts_that_it_cannot
         with connection:
             connection.execute("UPDATE workers SET report = 'no json at all' WHERE name = 'ada'")
             connection.execute("UPDATE marks SET failures = 'many' WHERE key = 'odd'")
-            connection.execute("UPDATE stats SET tally = 'no json at all'")
+            connection.execute("UPDATE rollups SET tally = 'no json at all'")
         connection.close()
         assert [worker.name for worker in (await store.rows(WorkerSeen)).items] == ["bob"]
         assert [marked.key for marked in (await store.rows(MarkRow)).items] == ["good"]

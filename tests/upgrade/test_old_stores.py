@@ -4,8 +4,10 @@ What it left is in `sqlite_*.sql`, `redis_*.json` and `postgres_*.sql`; the numb
 Files of released versions stay as they are; `python -m tests.upgrade.dumps` writes the newest.
 """
 
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -188,3 +190,12 @@ async def test_an_app_works_with_what_was_there(stage: Stage) -> None:
         assert (await app.submit_many([once.bind("16")]))[0].created
         await app.schedules.put("later", At(datetime(2999, 1, 1, tzinfo=UTC)), resize.bind("a.png"))
         assert {schedule.id for schedule in await app.schedules.list()} == {"held", "later", "report"}
+
+
+async def test_a_file_from_before_the_rollups_keeps_its_figures_and_its_version(tmp_path: Path) -> None:
+    backend = on_sqlite(tmp_path / "rota.db", OLD["sqlite_1"])
+    async with backend.open() as store:
+        totals = {stat.tally.task: stat.tally.succeeded for stat in (await store.stats(None)).items}
+    assert totals == {RESIZE: 5}
+    with closing(sqlite3.connect(tmp_path / "rota.db")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,), "the version before can come back"

@@ -213,7 +213,7 @@ def _is_flat(encoded: bytes) -> bool:
     Most values have fewer brackets than that. For the others, drop everything but the brackets, then remove the
     innermost pairs DEEPEST times: what is left is nested deeper.
     """
-    if encoded.count(b"[") + encoded.count(b"{") <= DEEPEST:
+    if len(encoded) <= DEEPEST or encoded.count(b"[") + encoded.count(b"{") <= DEEPEST:
         return True
     brackets = _TEXT.sub(b"", encoded).translate(_SQUARE, _NOT_BRACKETS)
     for _ in range(DEEPEST):

@@ -58,6 +58,12 @@ def decode(encoded: bytes | str) -> Body:
     return body
 
 
+def has_args_only(body: Body) -> bool:
+    """Return whether a body has nothing but arguments that a run is called with."""
+    plain = body.origin is None and body.policy is None and body.member is None and body.headers is None
+    return plain and not body.on_end and body.unique_in is None
+
+
 def amend(encoded: bytes, origin: Origin, member: Member | None = None) -> bytes:
     """Return the body with another origin and, if given, another member. Fields of a newer version are kept."""
     fields = msgspec.json.decode(encoded, type=dict[str, Raw])

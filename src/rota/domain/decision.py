@@ -64,7 +64,7 @@ class DecisionCount(Struct, frozen=True, omit_defaults=True):
     by: str | None = None
 
 
-class Decision(Struct, frozen=True):
+class Decision(Struct, frozen=True, gc=False):
     """The answer to one submit: truthy if a run does the work; else `reason` says why not.
 
     `run` is the id of the new run, of the run that the submit joined, or of the run because of which it was refused.

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -11,9 +12,16 @@ _GENERATED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[57][0-9a-f]{3}-[89ab][0-9a-f]
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
     """Return a UUIDv7 from Unix milliseconds and ten random bytes. Ids sort by time."""
-    time, chance = f"{milliseconds & (2**48 - 1):012x}", entropy.hex()
+    chance = entropy.hex()
     variant = "89ab"[entropy[2] >> 4 & 3]
-    return f"{time[:8]}-{time[8:]}-7{chance[1:4]}-{variant}{chance[5:8]}-{chance[8:20]}"
+    return f"{_time(milliseconds)}{chance[1:4]}-{variant}{chance[5:8]}-{chance[8:20]}"
+
+
+@lru_cache(16)
+def _time(milliseconds: int) -> str:
+    """The first part of a UUIDv7: a batch makes hundreds of ids in one millisecond."""
+    text = f"{milliseconds & (2**48 - 1):012x}"
+    return f"{text[:8]}-{text[8:]}-7"
 
 
 def derived(*parts: str) -> str:

@@ -14,7 +14,7 @@ from rota.domain.activity import DAY, Breaker
 from rota.domain.decision import Reason
 from rota.domain.ended import with_callbacks
 from rota.domain.fan import is_fan_need
-from rota.domain.guards import Cooldown, Guards, Sliding, Unique
+from rota.domain.guards import Cooldown, Guards, Join, Sliding, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import check_own_id, fingerprint, retry_id
 from rota.domain.keys import check_key, check_queue, digest
@@ -33,6 +33,8 @@ NAME_LIMIT = 200
 SHARED_LIMIT = 100
 BUFFER_LIMIT = 1000
 TIMES_LIMIT = 1_000_000
+OWN_WINDOW = 7 * DAY
+"""The most seconds of a window that a submit gives; a store remembers a success for longer than that."""
 FIRST_DAY, LAST_DAY = 0.0, 253_402_300_799.0  # 1970 to 9999, what datetime can show
 
 Span = float | int | timedelta
@@ -48,6 +50,8 @@ class Options(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     key: str | None = None
     unique: Unique | None = None
+    within: Span | Sliding | None = None
+    join: Join | None = None
     queue: str | None = None
     timeout: Span | str | None = None
     retry: Retry | None = None
@@ -61,9 +65,11 @@ class Options(Struct, frozen=True, kw_only=True):
 
     def callbacks(self, declared: tuple[Callback, ...]) -> tuple[Callback, ...]:
         """Return the callbacks of a run: those of the submit, and those of the task for other states."""
+        if self.on_success is None and self.on_failure is None and self.on_cancel is None:
+            return declared
         own = [each for each in (self.on_success, self.on_failure, self.on_cancel) if each is not None]
         states = {each.state for each in own}
-        return (*(each for each in declared if each.state not in states), *own) if own else declared
+        return (*(each for each in declared if each.state not in states), *own)
 
 
 _NONE = Options()
@@ -100,6 +106,10 @@ def new_run(
     headers = None if options.headers is None else check_headers(options.headers)
     if options.unique is not None:
         guards = replace(guards, unique=check_unique(options.unique))
+    if options.within is not None:
+        guards = _own_window(guards, options.within)
+    if options.join is not None:
+        guards = replace(guards, join=check_join(options.join, guards.unique))
     key = None if options.key is None else check_key(options.key)
     body = codec.encode(args, Origin(options.origin), policy, headers=headers)
     if guards.unique_in is not None and guards.unique is not None:
@@ -326,6 +336,15 @@ def check_id(id: object) -> str:
     return id
 
 
+def check_join(join: object, unique: Unique | None) -> Join:
+    """Return the join of one submit. It would do nothing for a run that has no equals."""
+    if join not in ("keep", "push", "set", "refuse"):
+        raise ValueError(f"join={join!r}: choose keep, push, set or refuse")
+    if unique is None:
+        raise ValueError(f"join={join!r} needs unique=: without it, no run is equal to another")
+    return join
+
+
 def check_unique(unique: object) -> Unique:
     if unique not in ("queued", "active", "done"):
         raise ValueError(f"unique={unique!r}: choose 'queued', 'active' or 'done'")
@@ -343,6 +362,15 @@ def window_of(within: "Span | Sliding | None", unique: Unique | None) -> tuple[f
     if unique != "done":
         raise ValueError(f"within= says how long a success keeps out others: write unique='done', not {unique!r}")
     return value, isinstance(within, Sliding)
+
+
+def _own_window(guards: Guards, within: Span | Sliding) -> Guards:
+    """Return the guards of a submit that has a window of its own. Only a task can have a longer one than OWN_WINDOW,
+    because its declaration says how long a store remembers."""
+    seconds, sliding = window_of(within, guards.unique)
+    if seconds is not None and seconds > max(OWN_WINDOW, guards.within or 0.0):
+        raise ValueError(f"within={within!r} of a submit: at most {OWN_WINDOW:,.0f} seconds; say it on the task")
+    return replace(guards, within=seconds, sliding=sliding)
 
 
 def check_unique_in(name: object, unique: Unique | None) -> str | None:

@@ -93,9 +93,8 @@ class Lost(Struct, frozen=True):
     """The lease lapsed: the worker died, froze or lost its connection."""
 
 
-Outcome = (
-    Succeeded
-    | Failed
+Unsuccessful = (
+    Failed
     | RetryAsked
     | Snoozed
     | Discarded
@@ -110,6 +109,7 @@ Outcome = (
     | Crashed
     | Lost
 )
+Outcome = Succeeded | Unsuccessful
 
 
 class Ending(Struct, frozen=True):
@@ -128,6 +128,9 @@ class Ending(Struct, frozen=True):
         return isinstance(self.action, Finish) and self.action.state is State.FAILED
 
 
+_SUCCEEDED = Finish(State.SUCCEEDED)
+
+
 def settlement_of(
     run: Run,
     outcome: Outcome,
@@ -139,6 +142,11 @@ def settlement_of(
 
     A skipped step of a flow writes a mark all the same: its period needs no other run of it.
     """
+    if isinstance(outcome, Succeeded):  # the usual outcome: it needs neither an Ending nor the fields below
+        action = _SUCCEEDED if outcome.result is None else Finish(State.SUCCEEDED, result=outcome.result)
+        return Settlement(
+            run.id, run.fence, run.worker or "", action, "succeeded", seconds=seconds, note=note, warnings=warnings
+        )
     end, member = _ending(run, outcome), run.member
     return Settlement(
         run=run.id,
@@ -158,11 +166,9 @@ def settlement_of(
     )
 
 
-def _ending(run: Run, outcome: Outcome) -> Ending:
+def _ending(run: Run, outcome: Unsuccessful) -> Ending:
     """Outcomes that the handler itself decided; `_interruption` has the others."""
     match outcome:
-        case Succeeded(result):
-            return Ending(Finish(State.SUCCEEDED, result=result), "succeeded")
         case Failed(error, retry, partial):
             return _failure(run, retry or run.policy.retry, error, Reason.PARTIAL if partial else Reason.FAILED)
         case RetryAsked(error, after):

@@ -117,6 +117,8 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     max_losses: int = 5
     own_retry: bool = False
     """Whether a submit or a schedule gave `retry`. If not, a worker uses the retry that the task has in its code."""
+    overridden_retry: bool = False
+    """Whether an operator gave `retry` (`domain.overrides`). A claim says so; no run stores it."""
 
     def __post_init__(self) -> None:
         if not _is_retry(self.retry):

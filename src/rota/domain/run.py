@@ -1,6 +1,7 @@
 """Run: one durable intent to call a task, with its state."""
 
 from enum import StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -17,8 +18,10 @@ DIGITS = 5
 2286."""
 
 
+@lru_cache(64)
 def after(now: float, seconds: float) -> float:
-    """Return the instant `seconds` after `now`, rounded to DIGITS and never rounded down."""
+    """Return the instant `seconds` after `now`, rounded to DIGITS and never rounded down. Python rounds slowly, and the
+    runs of a batch ask for the same instant."""
     later = round(now + seconds, DIGITS)
     return later if later >= now + seconds else round(later + 10**-DIGITS, DIGITS)
 
@@ -51,12 +54,14 @@ class State(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
-    @property
-    def final(self) -> bool:
-        return self in FINAL
+    final: bool
+
+    def __init__(self, word: str) -> None:
+        self.final = word in ("succeeded", "failed", "cancelled")
 
 
-FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+_RUNNING = State.RUNNING
+FINAL = frozenset(state for state in State if state.final)
 
 
 def storable(text: object, limit: int) -> str:
@@ -67,7 +72,7 @@ def storable(text: object, limit: int) -> str:
     return str(text).encode(errors="replace").decode()[:limit]
 
 
-class Attempt(Struct, frozen=True, omit_defaults=True):
+class Attempt(Struct, frozen=True, omit_defaults=True, gc=False):
     """One claim of a run and how the claim ended. The instants come from the store's clock."""
 
     fence: int
@@ -206,7 +211,7 @@ class RunHead(Struct, frozen=True, gc=False):
 
         The fence alone is not enough: a server that loses its last writes at a failover gives the same fence again.
         """
-        return self.state is State.RUNNING and self.fence == fence and self.worker == worker
+        return self.state is _RUNNING and self.fence == fence and self.worker == worker
 
     @property
     def mark_key(self) -> str:
@@ -238,7 +243,7 @@ class Note(Struct, frozen=True, omit_defaults=True):
     saved: bytes | None = None
 
 
-class Lease(Struct, frozen=True):
+class Lease(Struct, frozen=True, gc=False):
     """The right of one worker to one run. Each claim of a run has a higher fence than the claim before."""
 
     run: str

@@ -5,6 +5,7 @@ or without the code of the task. A value is hidden under such a name at any dept
 the arguments is secret in all of them.
 """
 
+import re
 import typing
 from collections.abc import Mapping, Sequence
 from types import UnionType
@@ -15,6 +16,8 @@ import msgspec
 from rota.domain import codec
 
 MASK = "***"
+SAYS_SECRET = re.compile(r"password|passwd|token|secret|authorization|api_?key|cookie", re.IGNORECASE)
+"""Names that say themselves that their values are secrets."""
 RESULT = "return"
 """The name of a result that is a secret as a whole."""
 SHORTEST = 4
@@ -74,9 +77,13 @@ _FIELDED = ("__dataclass_fields__", "__total__", "model_fields", "__attrs_attrs_
 """What a dataclass, a TypedDict, a model of pydantic and a class of attrs have."""
 
 
+SECRETS = b'"secrets":'
+"""A body without these bytes has no secrets."""
+
+
 def secrets_of(body: bytes | str) -> tuple[str, ...]:
     """Return the names of the secrets of a run. Most bodies have none, and are not read."""
-    if (b'"secrets":' if isinstance(body, bytes) else '"secrets":') not in body:  # type: ignore[operator]
+    if (SECRETS if isinstance(body, bytes) else SECRETS.decode()) not in body:  # type: ignore[operator]
         return ()
     return codec.decode_or_blank(body).secrets
 
@@ -91,6 +98,30 @@ def hidden(value: object, names: Sequence[str]) -> object:
             return [hidden(item, names) for item in cast("list[object]", value)]
         case _:
             return value
+
+
+def searchable(body: bytes, args: bytes) -> str:
+    """Return the arguments of a run as the text that a search looks at: without values that are marked as secrets, and
+    without those whose names say that they are. Else somebody who may search could find a secret letter by letter."""
+    names, text = secrets_of(body), args.decode(errors="replace")
+    if not names and SAYS_SECRET.search(text) is None:
+        return text
+    try:
+        value: object = msgspec.json.decode(args)
+        concealed = [name for name in _names(value) if name in names or SAYS_SECRET.search(name)]
+        return msgspec.json.encode(hidden(value, concealed)).decode()
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _names(value: object) -> set[str]:
+    """Return the names of all fields in JSON, at any depth."""
+    if isinstance(value, dict):
+        fields = cast("Mapping[str, object]", value)
+        return {*fields, *(name for item in fields.values() for name in _names(item))}
+    if isinstance(value, list):
+        return {name for item in cast("list[object]", value) for name in _names(item)}
+    return set()
 
 
 def secret_values(args: bytes, names: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ class Charge(StrEnum):
     LOSS = "loss"
 
 
-class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
+class Finish(Struct, frozen=True, tag="finish", omit_defaults=True, gc=False):
     """The run ends in a final state."""
 
     state: State
@@ -97,6 +97,7 @@ class Verdict(StrEnum):
     STALE = "stale"
 
 
+_APPLIED, _NOTHING, _RUNNING = Verdict.APPLIED, Charge.NONE, State.RUNNING
 LOST = "lost"
 """The outcome of a lapsed lease. The worker that had the lease never writes it."""
 
@@ -107,7 +108,7 @@ def judge(run: RunHead | None, settlement: Settlement, now: float) -> Verdict:
         return Verdict.STALE
     if run.is_leased_to(settlement.fence, settlement.worker):
         lapsed = run.until is not None and run.until <= now
-        return Verdict.APPLIED if lapsed or not settlement.lost else Verdict.STALE
+        return _APPLIED if lapsed or not settlement.lost else Verdict.STALE
     # A worker that lost its lease has the same fence as the settlement of the rescuer. So only a settlement of the same
     # kind (lost or not) is a repeat.
     for attempt in run.attempts:
@@ -119,15 +120,25 @@ def judge(run: RunHead | None, settlement: Settlement, now: float) -> Verdict:
 
 def apply(run: S, settlement: Settlement, now: float) -> S:
     """Return the run after a settlement for which `judge` answered applied."""
-    ended = _charged(_unleased(run, settlement, now), settlement)
-    action = settlement.action
+    ended = _ended(run, settlement, now)
+    if settlement.note is not None:
+        ended = noted(ended, settlement.note)
+    return ended if settlement.charge is _NOTHING else _charged(ended, settlement)
+
+
+def _ended(run: S, settlement: Settlement, now: float) -> S:
+    action, attempts = settlement.action, _attempts(run, settlement, now)
     if isinstance(action, Requeue) and run.cancel_requested:
         action = Finish(
             State.CANCELLED, Reason.CANCELLED
         )  # a cancel that came during the call wins over a requeue, not over a finish
     if isinstance(action, Finish):
         return replace(
-            ended,
+            run,
+            attempts=attempts,
+            worker=None,
+            until=None,
+            claimed_at=None,
             state=action.state,
             reason=action.reason,
             result=action.result,
@@ -135,7 +146,11 @@ def apply(run: S, settlement: Settlement, now: float) -> S:
             finished_at=now,
         )
     return replace(
-        ended,
+        run,
+        attempts=attempts,
+        worker=None,
+        until=None,
+        claimed_at=None,
         state=State.PAUSED if run.pause_requested else State.QUEUED,
         pause_requested=False,
         due_at=after(now, action.delay) if action.delay else run.due_at,
@@ -144,7 +159,8 @@ def apply(run: S, settlement: Settlement, now: float) -> S:
     )
 
 
-def _unleased(run: S, settlement: Settlement, now: float) -> S:
+def _attempts(run: RunHead, settlement: Settlement, now: float) -> tuple[Attempt, ...]:
+    """Return the attempts of the run, with the one that ends now."""
     attempt = Attempt(
         fence=run.fence,
         worker=run.worker or "",
@@ -157,8 +173,7 @@ def _unleased(run: S, settlement: Settlement, now: float) -> S:
         log=settlement.log,
         trace=settlement.trace,
     )
-    attempts = (*run.attempts, attempt)[-ATTEMPTS_KEPT:]
-    return noted(replace(run, attempts=attempts, worker=None, until=None, claimed_at=None), settlement.note)
+    return (*run.attempts, attempt)[-ATTEMPTS_KEPT:] if run.attempts else (attempt,)
 
 
 def noted(run: S, note: Note | None) -> S:
@@ -238,6 +253,4 @@ def mark_after(mark: Mark, run: RunHead, now: float) -> Mark:
 
 def claim(run: S, worker: str, lease: float, now: float) -> S:
     """Return a due run as claimed by `worker` for `lease` seconds."""
-    return replace(
-        run, state=State.RUNNING, fence=run.fence + 1, worker=worker, claimed_at=now, until=after(now, lease)
-    )
+    return replace(run, state=_RUNNING, fence=run.fence + 1, worker=worker, claimed_at=now, until=after(now, lease))

@@ -3,7 +3,8 @@
 - Every reply carries the store's own time. Callers pass delays in seconds; no verb reads the caller's clock.
 - Every verb can be sent again after a lost reply. The second call changes nothing more. It answers the same as the
   first, or, where the answer says what has changed (fire, settle, control, declare, mark, sweep), that nothing has.
-  Exception: a refusal is counted again, because a store does not remember refusals by the id of the run.
+  Exception: a refusal is counted again, because a store does not remember refusals by the id of the run; and so is
+  an accepted run, in the totals of its task.
 - A store raises StoreError and no other exception. It raises Unstorable for a value that it can never store, and only
   to the caller that sent that value.
 - A name that nothing can have (with a NUL or a lone surrogate) is valid in reads and commands; it finds nothing.
@@ -15,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from rota.domain.decision import Decision
 from rota.domain.edits import RunEdit
+from rota.domain.overrides import Overrides
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -25,7 +27,7 @@ from rota.store.claims import Claim, ClaimRequest, Renewal
 from rota.store.events import EventPage, EventQuery
 from rota.store.optional import HandsOver, SubmitsWithin
 from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
-from rota.store.reports import Stat
+from rota.store.reports import MINUTE, Stat
 from rota.store.values import (
     Command,
     Declared,
@@ -48,13 +50,16 @@ class Reads(Protocol):
     """The verbs that only read. A store has them, and so has a client."""
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, Freeze, Fan, DecisionCount or AuditEntry (both
-        latest first)."""
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, Freeze, Fan, Total, DueCount, DecisionCount or
+        AuditEntry (both latest first)."""
         ...
 
-    async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
-        """Return what workers counted in each of the last `minutes`, per task, oldest minute first. None: what they
-        have counted since the store was made, one Stat of the minute TOTAL per task; these counts never fall."""
+    async def stats(self, minutes: int | None = 60, every: int = MINUTE) -> Reply[Stat]:
+        """Return what workers counted in the last `minutes`, per task and origin, in slots of `every` minutes (MINUTE,
+        HOUR or DAY), the oldest slot first. SLOTS_KEPT says for how long slots are kept.
+
+        None: what they have counted since the store was made, one Stat of the minute TOTAL per task; these counts never
+        fall."""
         ...
 
     async def runs(self, query: RunQuery) -> Page:
@@ -138,12 +143,17 @@ class Store(Reads, Protocol):
         by: str | None = None,
         of: Scope = Scope.RUNS,
         audit: AuditEntry | None = None,
+        until: float | None = None,
     ) -> Reply[int]:
         """Carry out `command` for each of `names`, and answer how many things it changed for each name.
 
         `of` says what `names` are: runs, tasks or schedules. The store records the command as a decision, with `note`
         and with `by`, the person who asks. Waiting runs change at once; running ones change when their worker hears of
         the command. One call ends a bounded number of runs: repeat it until the answer is 0.
+
+        `until` is for the pause of a task: the pause ends by itself at this instant. A later pause moves the end, or
+        takes it away; one that would be over already changes nothing. A worker that waits looks again within
+        `Backend.poll` seconds after `until`.
 
         This verb and those below down to `mark` write `audit` in their own transaction, if it is given.
         """
@@ -162,6 +172,15 @@ class Store(Reads, Protocol):
 
         None leaves an order as it is, and so does `stop=False`: a stop cannot be taken back. A worker reads its orders
         in the answers to its claims. They are forgotten together with the worker.
+        """
+        ...
+
+    async def override(self, task: str, overrides: Overrides, audit: AuditEntry | None = None) -> Reply[Declared]:
+        """Replace what an operator says of `task`: CHANGED; UNCHANGED if it was carried out before; CONFLICT unless the
+        version of `overrides` is the one after the stored one.
+
+        Its limit, rate and switch hold for the next put and claim, and a claim answers runs with its retry and
+        timeout. No declaration changes it.
         """
         ...
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from rota.domain.flow import group_of
 from rota.domain.run import Run, State
+from rota.domain.secrets import searchable
 from rota.errors import InvalidOptions
 
 Instant = Literal["created", "due", "finished"]
@@ -197,7 +198,7 @@ def _has_text(run: Run, text: str) -> bool:
         run.task,
         run.key,
         None if run.error is None else str(run.error),
-        run.args.decode(errors="replace"),
+        searchable(run.body, run.args),
     )
     return any(text in place.lower() for place in places if place is not None)
 

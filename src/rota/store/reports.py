@@ -1,8 +1,11 @@
 """What workers report about themselves, and how a store shows it."""
 
 import math
+from collections.abc import Iterable
+from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Tally(Struct, frozen=True, omit_defaults=True):
@@ -31,10 +34,66 @@ class Tally(Struct, frozen=True, omit_defaults=True):
     """The sum of all waits, in microseconds: a whole number adds up to the same in every store."""
     ran: int = 0
     """The sum of all durations, in microseconds."""
+    origin: str = ""
+    """What made these runs: the kind of their Origin. Empty: of any origin."""
 
 
 ENDINGS = ("succeeded", "failed", "retried", "cancelled", "snoozed", "lost", "other")
 """The fields of a Tally that count how calls ended."""
+
+
+WRONG = 2.0
+"""Seconds by which a clock may differ from the store's before people hear of it."""
+
+
+class What(StrEnum):
+    """What a Total counts. The store counts what is decided; workers report the rest."""
+
+    DECIDED = "decided"
+    """Decisions about runs of a task, by their reason; also how many were accepted."""
+    FIRED = "fired"
+    """Ticks of a schedule, by the reason of what became of them."""
+    LATENESS = "lateness"
+    """How late ticks of a schedule were fired: the number of ticks in each `bucket`."""
+    LATE_BY = "late_by"
+    """The sum of the lateness of all ticks of a schedule, in microseconds."""
+    CONFLICT = "conflict"
+    """Ticks that another worker had fired before, or whose schedule has changed."""
+    STALE = "stale"
+    """Endings that the store refused: the lease was lost."""
+    POISONED = "poisoned"
+    """Runs of a task that failed because their workers died with them, again and again."""
+    SUCCEEDED = "succeeded_at"
+    """When a run of a schedule last succeeded, in seconds since 1970: the latest one counts, and nothing is added."""
+
+
+class Total(Struct, frozen=True, omit_defaults=True, order=True, array_like=True):
+    """How often something has happened since the store was made, or since the last report of a worker.
+
+    A total never falls. One that workers report and that has not changed for TOTAL_MEMORY is added to the total of the
+    name OTHER, so that schedules that come and go leave no rows behind.
+    """
+
+    what: str
+    name: str
+    """The task or the schedule; empty if it is about neither."""
+    reason: str = ""
+    count: int = 1
+
+    @property
+    def id(self) -> tuple[str, str, str]:
+        return self.what, self.name, self.reason
+
+    def plus(self, count: int) -> "Total":
+        """Return the total after `count` more; for SUCCEEDED, the later one."""
+        more = max(self.count, count) if self.what == What.SUCCEEDED else self.count + count
+        return Total(self.what, self.name, self.reason, more)
+
+
+TOTAL_MEMORY = 60 * 86_400.0
+"""Seconds for which a store keeps a total that workers report and that does not change."""
+OTHER = "_other"
+"""The name of what is counted together because there are too many names, or the name is forgotten."""
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
@@ -51,11 +110,22 @@ class Report(Struct, frozen=True, omit_defaults=True):
     overdue: int = 0
     """Calls that outlived their runs and still take a seat."""
     tallies: tuple[Tally, ...] = ()
-    """What the worker counted since its last report, per task."""
+    """What the worker counted since its last report, per task and origin."""
+    totals: tuple[Total, ...] = ()
+    """What else the worker counted since its last report."""
     lease: float = 0.0
     """Seconds for which the worker leases what it claims; 0 if the worker does not say."""
+    ahead: float = 0.0
+    """Seconds by which the clock of the worker's host is ahead of the store's, if it is wrong by more than WRONG."""
+    began: float = 0.0
+    """When the store first answered the worker, in Unix seconds by the store's clock; 0: not known."""
     claim: int = 0
     """The number of the claim that brought this report, if a pull worker sends it; else 0."""
+
+    @property
+    def kept(self) -> "Report":
+        """The report without its counts: what the store keeps with the worker."""
+        return replace(self, tallies=(), totals=())
 
 
 MOST_SEATS = 10_000
@@ -96,24 +166,61 @@ class WorkerSeen(Struct, frozen=True):
 
 
 class Stat(Struct, frozen=True):
-    """One minute of one task, summed over the reports of all workers."""
+    """A slot of one task and origin, summed over the reports of all workers."""
 
     minute: int
-    """Minutes since 1970, UTC; or TOTAL."""
+    """When the slot begins: minutes since 1970, UTC; or TOTAL."""
     tally: Tally
 
 
 TOTAL = 0
-"""The minute of a Stat that counts everything since the store was made."""
+"""The minute of a Stat that counts everything since the store was made, for runs of any origin."""
+MINUTE, HOUR, DAY = 1, 60, 24 * 60
+"""The lengths of slots, in minutes."""
+SLOTS_KEPT = {MINUTE: 2 * DAY, HOUR: 60 * DAY, DAY: 400 * DAY}
+"""For how many minutes a store keeps the slots of each length."""
+
+
+def first_slot(now: float, minutes: int, every: int) -> int:
+    """Return the first slot of the length `every` of the last `minutes`, the one that lasts included."""
+    return (int(now // 60) - minutes + 1) // every * every
+
+
+def added(known: Tally | None, new: Tally) -> Tally:
+    """Return the sum of two tallies of one task and origin."""
+    if known is None:
+        return new
+    return replace(
+        known,
+        waits=_summed(known.waits, new.waits),
+        durations=_summed(known.durations, new.durations),
+        **{name: getattr(known, name) + getattr(new, name) for name in (*ENDINGS, "waited", "ran")},
+    )
+
+
+def _summed(one: dict[int, int], two: dict[int, int]) -> dict[int, int]:
+    return {at: one.get(at, 0) + two.get(at, 0) for at in one.keys() | two.keys()}
+
+
+def of_any_origin(stats: Iterable[Stat]) -> list[Stat]:
+    """Return one Stat for each slot and task, in their order."""
+    found: dict[tuple[int, str], Tally] = {}
+    for stat in stats:
+        name = stat.minute, stat.tally.task
+        found[name] = added(found.get(name), replace(stat.tally, origin=""))
+    return [Stat(minute, tally) for (minute, _), tally in sorted(found.items())]
+
+
 FINEST = -10
 """The first bucket ends at 2**FINEST seconds, so that the bounds are those of exponential histograms of scale 1: 0.25,
 1 and 4 seconds are bounds."""
 LAST_BUCKET = 80
+_FIRST_END = 2.0**FINEST
 
 
 def bucket(seconds: float) -> int:
     """Return the histogram bucket of `seconds`: two buckets for every doubling. A bucket holds its upper end."""
-    if seconds <= 2.0**FINEST:
+    if seconds <= _FIRST_END:
         return 0
     return min(LAST_BUCKET, math.ceil(2 * (math.log2(seconds) - FINEST)))
 

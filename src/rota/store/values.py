@@ -164,6 +164,14 @@ class Hint(Struct, frozen=True):
     """There may be new events."""
 
 
+class DueCount(Struct, frozen=True, order=True, array_like=True):
+    """How many runs of one task and queue are due now and have no hold: free workers could start them."""
+
+    task: str
+    queue: str
+    count: int
+
+
 class Depth(Struct, frozen=True):
     """How many unfinished runs one task has; falsy if it has none."""
 

@@ -41,6 +41,8 @@ def connect(url: str) -> Backend:
         except ImportError as error:
             raise MissingExtra(f'{scheme}:// needs a driver: pip install "rota[postgres]"') from error
         return PostgresBackend.from_url(url)
+    if scheme == "django":
+        raise InvalidOptions(f"{url}: only a Django project knows its DATABASES; use manage.py rota, or another URL")
     raise InvalidOptions(
         f"no store understands {scheme or url!r}; use memory://, sqlite:///path/to/file.db, redis://host:6379 "
         "or postgresql://host/database (ROTA_URL)"

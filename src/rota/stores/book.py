@@ -15,7 +15,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import DEFAULT_QUEUE, CallbackRun, NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import ClaimRequest, Freeze, Orders
+from rota.store import ClaimRequest, Freeze, Orders, Total, What
 from rota.stores.events import Records
 from rota.stores.idle import Arrival, Idle
 
@@ -34,7 +34,7 @@ class Lane(Struct, frozen=True, array_like=True):
     """The lane is of all shares."""
 
 
-class Candidate(Struct, frozen=True, order=True, array_like=True):
+class Candidate(Struct, frozen=True, order=True, array_like=True, gc=False):
     """A due run. Candidates sort in the order of claims: by priority, then by due time, then by arrival."""
 
     rank: int
@@ -65,6 +65,11 @@ class CountedDecision(Struct, frozen=True):
     run: str | None = None
     note: str | None = None
     by: str | None = None
+
+    @property
+    def total(self) -> Total:
+        """What a decision adds to the totals of its task."""
+        return Total(What.DECIDED, self.task, self.reason.value, self.count)
 
 
 class Book(Records, Protocol):
@@ -100,6 +105,10 @@ class Book(Records, Protocol):
 
     def put_freeze(self, freeze: Freeze | None) -> None: ...
     def body_of(self, id: str) -> bytes: ...
+    def saved_of(self, id: str) -> bytes | None:
+        """The checkpoint of a run. `get` may leave it out."""
+        ...
+
     def delete(self, id: str) -> None:
         """Delete an ended run."""
         ...
@@ -202,6 +211,7 @@ class Book(Records, Protocol):
     def put_fan(self, fan: Fan) -> None: ...
     def keep_fingerprint(self, id: str, fingerprint: str) -> None: ...
     def count_decision(self, made: CountedDecision) -> None: ...
+    def count_total(self, total: Total) -> None: ...
     def mark(self, task: str, key: str) -> Mark: ...
     def put_mark(self, task: str, key: str, mark: Mark) -> None: ...
     def drop_mark(self, task: str, key: str) -> None: ...

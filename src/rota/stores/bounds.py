@@ -22,10 +22,11 @@ from rota.store import (
     OFFERS,
     OWN_ID_MEMORY,
     PAUSED_KEYS,
+    SLOTS_KEPT,
     SUBSCRIBED,
     TOTAL,
+    TOTAL_MEMORY,
 )
-from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 UNREADABLE = 60.0
@@ -102,8 +103,8 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "FIRINGS_KEPT": FIRINGS_KEPT,
         "IDLE_MEMORY": IDLE_MEMORY,
         "ID_MEMORY": ID_MEMORY,
-        "KEPT_MINUTES": KEPT_MINUTES,
         "TOTAL": TOTAL,
+        "TOTAL_MEMORY": TOTAL_MEMORY,
         "MARK_MEMORY": MARK_MEMORY,
         "OFFERS": OFFERS,
         "OFFER_AGAIN": OFFER_AGAIN,
@@ -115,6 +116,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "WORKER_MEMORY": WORKER_MEMORY,
         "RAISE_EVERY": RAISE_EVERY,
         "SLACK": SLACK,
+        "MINUTES_KEPT": SLOTS_KEPT[1],
     }
     numbers |= {f"{name.upper()}_AT_ONCE": most for name, most in asdict(bounds).items() if most is not None}
     return {name: repr(int(number)) if number == int(number) else repr(number) for name, number in numbers.items()}

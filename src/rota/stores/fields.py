@@ -162,6 +162,9 @@ PUT = (
     PutField("sliding", "flag", attrgetter("guards.sliding"), False),
 )
 
+TIMES = ("delay", "at", "expires_after", "expires_at")
+"""The fields of a put that say when. A run without them is due at once."""
+
 KEPT = tuple(
     field for field in PUT if field.stored and field.name in BY_NAME and BY_NAME[field.name].form not in ("", "a")
 )

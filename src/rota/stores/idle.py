@@ -9,7 +9,7 @@ from rota.domain.run import DEFAULT_QUEUE
 from rota.store import IDLE_MEMORY
 
 
-class Arrival(Struct, frozen=True):
+class Arrival(Struct, frozen=True, gc=False):
     """A run that became claimable: its task, its due time and its queue. The task is None for a schedule.
 
     The queue is None if a run of any queue may start, because a limit of the task has room again.

@@ -10,11 +10,14 @@ from rota.domain.guards import cooldown_reason
 from rota.domain.joins import afresh, joined
 from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Schedule, Tick, advanced
-from rota.store import Fired, Plan
+from rota.store import Fired, Plan, Total, What
 from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record, record_other
 from rota.stores.idle import Arrival
 from rota.stores.ledger import holds, uniques
+from rota.stores.ledger.specs import in_force
+
+_ACCEPTED = Reason.ACCEPTED
 
 
 def put(book: Book, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
@@ -66,14 +69,19 @@ def _record_fired(book: Book, schedule: Schedule, tick: Tick, decisions: Sequenc
 def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
     """Admit each run, in their order. Count the decisions that are no admission."""
     decisions: list[Decision] = []
+    accepted: dict[str, int] = {}
     for new in runs:
         decision = _admit(book, new)
+        decisions.append(decision)
+        if decision.reason is _ACCEPTED:
+            accepted[new.task] = accepted.get(new.task, 0) + 1
         # JOINED by its own id: the id was put before, perhaps by this put, sent again
-        if decision.reason is not Reason.ACCEPTED and decision != Decision(new.id, Reason.JOINED):
+        elif decision != Decision(new.id, Reason.JOINED):
             book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
             if decision.reason is not Reason.JOINED:
                 record_other(book, "refused", "runs", decision.run, new.task, new.key, decision.reason.value)
-        decisions.append(decision)
+    for task, count in accepted.items():
+        book.count_total(Total(What.DECIDED, task, _ACCEPTED.value, count))
     return decisions
 
 
@@ -89,12 +97,12 @@ def _known_id(book: Book, new: NewRun) -> Decision | None:
 def _admit(book: Book, new: NewRun) -> Decision:
     if new.fingerprint is not None and (known := _known_id(book, new)) is not None:
         return known
-    spec = book.spec(new.task)
+    spec = in_force(book, new.task)
     enabled = spec is None or spec.enabled
     guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
     full = book.full()
     if (guarded or new.needs or new.callbacks or not enabled or full) and book.get(new.id):
-        return Decision(new.id, Reason.ACCEPTED)  # a repeated put gets the same answer
+        return Decision(new.id, _ACCEPTED)  # a repeated put gets the same answer
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
     if guarded and (refusal := _refusal(book, new)) is not None:  # a refusal is falsy
@@ -121,7 +129,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
         book.keep_fingerprint(new.id, new.fingerprint)
     if not parked and not new.needs:
         book.arrivals.append(Arrival(new.task, due_at, new.queue))
-    return Decision(new.id, Reason.ACCEPTED)
+    return Decision(new.id, _ACCEPTED)
 
 
 def _refusal(book: Book, new: NewRun) -> Decision | None:

@@ -16,6 +16,7 @@ from rota.stores.idle import Arrival, Idle, others_wake, wake_for
 from rota.stores.ledger import holds
 from rota.stores.ledger.gates import count_named, gate_of, keep_rates, try_run, unpark_opened
 from rota.stores.ledger.shares import Turns
+from rota.stores.ledger.specs import in_force, with_overrides
 
 
 class Taken(Struct):
@@ -44,7 +45,14 @@ def claim(book: Book, request: ClaimRequest) -> Claim:
     wake = _register(book, request, taken, idle=request.offers and len(runs) < request.free)
     orders = book.orders(request.worker) or Orders()
     return Claim(
-        book.now, runs, book.offer_lapsed() if request.offers else [], wake, taken.passed_over, due, ended, orders
+        book.now,
+        with_overrides(book, runs),
+        book.offer_lapsed() if request.offers else [],
+        wake,
+        taken.passed_over,
+        due,
+        ended,
+        orders,
     )
 
 
@@ -87,7 +95,7 @@ def _choose(
     taken: Taken,
 ) -> None:
     known = {run.id for run in (*taken.chosen, *taken.parked)}
-    for run in heapq.merge(*streams):
+    for run in streams[0] if len(streams) == 1 else heapq.merge(*streams):
         if run.id in known:
             continue
         if run.losses and taken.chosen:
@@ -137,7 +145,7 @@ def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
     """The tasks that are neither paused nor disabled; none while the store is frozen."""
     if book.frozen() is not None:
         return []
-    return [task for task in tasks if not ((spec := book.spec(task)) and spec.starts_nothing)]
+    return [task for task in tasks if not ((spec := in_force(book, task)) and spec.as_of(book.now).starts_nothing)]
 
 
 def _register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> float | None:
@@ -177,7 +185,7 @@ def _wake_at(book: Book, request: ClaimRequest, again: bool) -> float | None:
         coming.append(fires_at)  # one worker fires all schedules due then; their runs send hints to others
     opening = book.next_opening(open_tasks)
     for task in due:
-        spec = book.spec(task)
+        spec = in_force(book, task)
         if spec and spec.rate and not spec.rate.per_key:
             opens_at = book.rate(task, "").opens_at(spec.rate)
             if opens_at > book.now:

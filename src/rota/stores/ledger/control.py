@@ -20,11 +20,12 @@ from rota.stores.ledger.holds import announce, end_waiting, freed, release
 
 
 class Request(Struct, frozen=True):
-    """A command, with the note and the author that its decision records."""
+    """A command, with the note and the author that its decision records. `until`: the pause of a task ends then."""
 
     command: Command
     note: str | None = None
     by: str | None = None
+    until: float | None = None
 
     def counted(self, task: str, key: str | None, count: int = 1, run: str | None = None) -> CountedDecision:
         return CountedDecision(task, key, REASONS[self.command], count, run, self.note, self.by)
@@ -112,12 +113,14 @@ def _control_task(book: Book, request: Request, task: str) -> int:
 
 
 def _pause_task(book: Book, request: Request, task: str) -> int:
-    """Pause or resume a task. Return 1 if that changed the task."""
-    spec = book.spec(task) or TaskSpec(task)
-    pausing = request.command is Command.PAUSE
-    if spec.paused == pausing:
+    """Pause or resume a task. Return 1 if that changed the task: a later pause moves the end of an earlier one."""
+    spec = (book.spec(task) or TaskSpec(task)).as_of(book.now)
+    pausing, until = request.command is Command.PAUSE, request.until
+    if spec.paused == pausing and (not pausing or spec.paused_until == until):
         return 0
-    book.put_spec(replace(spec, paused=pausing))
+    if pausing and until is not None and until <= book.now:
+        return 0
+    book.put_spec(replace(spec, paused=pausing, paused_until=until if pausing else None))
     record_other(book, REASONS[request.command].value, "tasks", task, task)
     if not pausing:
         announce(book, task)

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from rota.domain.decision import Reason
 from rota.domain.schedule import Schedule, declared
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, implied_limits
 from rota.store import Declared, Terms
 from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record_other
 from rota.stores.idle import Arrival
-from rota.stores.ledger.holds import announce
+from rota.stores.ledger.override import regate
 
 
 def declare(book: Book, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> list[Declared]:
@@ -20,6 +20,9 @@ def declare(book: Book, items: Sequence[TaskSpec | Schedule], terms: Terms | Non
     book.load_schedules([item.id for item in schedules] + ([*terms.versions, *terms.drop] if terms else []))
     if terms is not None and (answer := refused_terms(book, schedules, terms)) is not None:
         return [answer] * (len(items) + len(terms.drop))
+    for row in implied_limits(item for item in items if isinstance(item, TaskSpec)):
+        if book.spec(row.name) is None:
+            book.put_spec(row)
     answers = [_declare(book, item) for item in items]
     for id in terms.drop if terms else ():
         known = book.schedule(id)
@@ -56,20 +59,14 @@ def _declare(book: Book, item: TaskSpec | Schedule) -> Declared:
 
 def _declare_task(book: Book, spec: TaskSpec) -> Declared:
     known = book.spec(spec.name)
-    paused, keys = (known.paused, known.paused_keys) if known else (False, ())
-    spec = replace(spec, paused=paused, paused_keys=keys)
+    kept = known or TaskSpec(spec.name)
+    spec = replace(spec.declaration(), paused=kept.paused, paused_keys=kept.paused_keys, paused_until=kept.paused_until)
     if spec == known:
         return Declared.UNCHANGED
     book.put_spec(spec)
     if known is None:
         return Declared.ADDED
-    regated = (spec.limit, spec.rate, spec.limits) != (known.limit, known.rate, known.limits)
-    if spec.rate != known.rate:
-        book.forget_rates(spec.name)  # the state of the old rate could delay runs under the new rate for days
-    if regated:
-        book.unpark_all(spec.name)
-    if regated or (spec.enabled and not known.enabled):
-        announce(book, spec.name)
+    regate(book, known, spec)
     return Declared.CHANGED
 
 

@@ -12,7 +12,8 @@ from rota.stores.ledger import admit
 NOTHING: dict[str, Any] = {
     **dict.fromkeys(("rewrite",), False),
     **dict.fromkeys(("waiters", "take_callbacks", "uncount", "limited_by", "best_parked", "grouped"), ()),
-    **dict.fromkeys(("add", "put_share", "wait_for", "keep_callbacks", "keep_fingerprint", "count_decision"), None),
+    **dict.fromkeys(("add", "put_share", "wait_for", "keep_callbacks", "keep_fingerprint"), None),
+    **dict.fromkeys(("count_decision", "count_total"), None),
     **dict.fromkeys(("put_mark", "drop_mark", "delete", "unpark_all", "put_spec", "put_fan", "put_rate", "fan"), None),
 }
 """What the methods that write answer in a dry book, and those that look for runs to change because of a write."""

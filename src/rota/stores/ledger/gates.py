@@ -7,11 +7,12 @@ from rota.domain.policy import Limit
 from rota.domain.spec import LIMIT_ROW
 from rota.stores.book import Book, Candidate
 from rota.stores.ledger.holds import unpark
+from rota.stores.ledger.specs import in_force
 
 
 def gate_of(book: Book, task: str, named: dict[str, NamedRoom]) -> Gate | None:
     """The gate of `task`; `named` are the rooms of named limits that this claim has looked at."""
-    spec = book.spec(task)
+    spec = in_force(book, task)
     if spec is None or not spec.gated:
         return None
     running = book.running(task) if spec.limit and spec.limit.total else 0
@@ -55,6 +56,6 @@ def keep_rates(book: Book, task: str, gate: Gate) -> None:
 def unpark_opened(book: Book) -> None:
     """Unpark runs of the keys whose rate has tokens again."""
     for task, key in book.opened():
-        spec = book.spec(task)
+        spec = in_force(book, task)
         if spec and spec.rate:
             unpark(book, task, key, book.rate(task, key).tokens(spec.rate, book.now))

@@ -22,6 +22,9 @@ from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
 from rota.stores.events import record
 from rota.stores.idle import Arrival
+from rota.stores.ledger.specs import in_force
+
+_RUNNING = State.RUNNING
 
 
 def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
@@ -59,8 +62,8 @@ def expire_due(book: Book) -> list[str]:
 def freed(book: Book, run: RunHead) -> None:
     """`run`, as it was before this change, no longer runs and is no longer ready: if its task has a limit or a rate,
     unpark another run of its key and hint a worker."""
-    spec = book.spec(run.task)
-    if spec is None or not spec.gated or not (run.state is State.RUNNING or _ready(book, run)):
+    spec = in_force(book, run.task)
+    if spec is None or not spec.gated or not (run.state is _RUNNING or _ready(book, run)):
         return
     limited = spec.limit is not None and spec.limit.per_key is not None
     if run.key is not None and (limited or run.state is not State.RUNNING):  # an end gives a rate no token back
@@ -99,8 +102,8 @@ def _is_to_come(book: Book, need: str) -> bool:
 def release(book: Book, ended: RunHead) -> None:
     """`ended` has ended: a run that waited for nothing else may start. The mark of `ended` is written before: runs that
     waited are judged by that mark."""
-    if met := met_by(ended):
-        meet_needs(book, met)
+    if ended.awaited or ended.writes_mark:
+        meet_needs(book, met_by(ended))
     if ended.awaited:
         put_callbacks(book, ended)
     if "." in ended.id:

@@ -11,6 +11,8 @@ from rota.stores.events import record
 from rota.stores.idle import Arrival
 from rota.stores.ledger import holds
 
+_APPLIED, _QUEUED = Verdict.APPLIED, State.QUEUED
+
 
 def settle(book: Book, settlements: Sequence[Settlement]) -> list[Verdict]:
     book.load([settlement.run for settlement in settlements])
@@ -20,7 +22,7 @@ def settle(book: Book, settlements: Sequence[Settlement]) -> list[Verdict]:
 def _settle_one(book: Book, settlement: Settlement) -> Verdict:
     run = book.get(settlement.run)
     verdict = rules.judge(run, settlement, book.now)
-    if run is None or verdict is not Verdict.APPLIED:
+    if run is None or verdict is not _APPLIED:
         return verdict
     ended = rules.apply(run, settlement, book.now)
     if ended.unique_key is not None and not ended.state.final:
@@ -29,7 +31,7 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
     book.touched.add(ended.id)
     if book.recording:
         _record_settled(book, ended, settlement)
-    if ended.state is State.QUEUED:
+    if ended.state is _QUEUED:
         book.arrivals.append(Arrival(ended.task, ended.due_at, ended.queue))
     if ended.writes_mark and settlement.mark and ended.state.final:
         mark = book.mark(ended.task, ended.mark_key)

@@ -2,17 +2,43 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from rota.domain import codec
 from rota.domain.policy import Policy
-from rota.domain.run import NewRun, Origin
-from rota.stores.fields import PUT
+from rota.domain.run import NewRun, Origin, Run
 
-_STORED = [(field.name, field.get) for field in PUT if field.stored and field.name != "body"]
+_BLANK = Run("")
 
 
-def stored_of(new: NewRun) -> dict[str, Any]:
-    """The fields of a Run that are stored as the put has them."""
-    return {name: get(new) for name, get in _STORED}
+def added(new: NewRun, now: float, due_at: float, parked: bool) -> Run:
+    """Return the run of a put: a blank run with the fields that most runs have, then with the others. Each field that
+    is named costs 0.03 microseconds."""
+    body = new.body
+    read = codec.decode_or_blank(body)
+    run = replace(
+        _BLANK,
+        id=new.id,
+        due_at=due_at,
+        parked=parked,
+        task=new.task,
+        key=new.key,
+        unique_key=new.unique_key,
+        priority=new.priority,
+        created_at=now,
+        touched_at=now,
+        queue=new.queue,
+        share=new.share,
+        args=bytes(read.args),
+        body=body,
+    )
+    if not codec.has_args_only(read):
+        run = replace(run, **fields_of(body))
+    if new.needs or new.callbacks:
+        run = replace(run, needs=new.needs, cooldowns=new.cooldowns, awaited=bool(new.callbacks))
+    if new.writes_mark or new.expires_after is not None or new.expires_at is not None:
+        run = replace(run, writes_mark=new.writes_mark, expires_at=new.expiry(now))
+    return run
 
 
 def fields_of(body: bytes) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The book of the memory store: dictionaries and heaps. Every change of a run goes through `save`."""
 
 import heapq
-from collections import Counter, defaultdict
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -11,17 +12,17 @@ from rota.domain import settlement as rules
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
+from rota.domain.run import DEFAULT_QUEUE, Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import AUDIT_KEPT, OFFER_AGAIN, OFFERS, AuditEntry, ClaimRequest, Freeze, Orders, WorkerSeen
+from rota.store import AUDIT_KEPT, OFFER_AGAIN, OFFERS, AuditEntry, ClaimRequest, Freeze, Orders, Total, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import LEDGER
-from rota.stores.charts import Charts
+from rota.stores.charts import Charts, Totals
 from rota.stores.events import EventRow, record
 from rota.stores.idle import Arrival, Idle
-from rota.stores.memory.bodies import fields_of, stored_of
-from rota.stores.memory.counts import counters_of
+from rota.stores.memory.bodies import added, fields_of
+from rota.stores.memory.counts import Counts
 from rota.stores.memory.events import EventLog
 from rota.stores.memory.gates import MemoryGates
 from rota.stores.memory.history import History
@@ -30,6 +31,8 @@ from rota.stores.memory.own_ids import OwnIds
 from rota.stores.memory.schedules import Schedules
 from rota.stores.memory.shares import SharedLanes
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
+
+_QUEUED, _RUNNING = State.QUEUED, State.RUNNING
 
 
 class MemoryBook(OwnIds, MemoryGates):
@@ -52,16 +55,18 @@ class MemoryBook(OwnIds, MemoryGates):
         self.decisions: dict[tuple[str, str, Reason], DecisionCount] = {}
         self.marks: dict[tuple[str, str], Mark] = {}
         self.charts = Charts()
-        self.count: Counter[tuple[str, ...]] = Counter()
+        self.totals = Totals()
+        self.count = Counts()
         self.audit: dict[str, AuditEntry] = {}
         self._freeze: Freeze | None = None
         self._capacity = capacity
         self._claims: dict[str, int] = {}
         self._taken: dict[str, tuple[int, list[Lease]]] = {}
         self._arrived = 0
-        self._due = Lanes(lambda entry: self._is_current(entry, parked=False))
-        self._parked = Lanes(lambda entry: self._is_current(entry, parked=True))
-        self._shared = SharedLanes(lambda entry: self._is_current(entry, parked=False))
+        self._lapse_at = math.inf  # no lease lapses before
+        self._due = Lanes(self._waits)
+        self._parked = Lanes(self._waits_parked)
+        self._shared = SharedLanes(self._waits)
         self._lanes: defaultdict[str, dict[str, None]] = defaultdict(dict)  # task -> the lanes of its runs
         self._turns: dict[tuple[str, str, int], Turn] = {}
         self._expiring: list[tuple[float, str]] = []
@@ -80,30 +85,20 @@ class MemoryBook(OwnIds, MemoryGates):
         return self.runs.get(id)
 
     def add(self, new: NewRun, due_at: float, parked: bool) -> None:
-        if new.id in self.runs:
+        id, now = new.id, self.now
+        if id in self.runs:
             return
         self._arrived += 1
-        self.order[new.id] = self._arrived
-        run = Run(
-            **stored_of(new),
-            **fields_of(new.body),
-            writes_mark=new.writes_mark,
-            parked=parked,
-            priority=new.priority,
-            queue=new.queue,
-            share=new.share,
-            created_at=self.now,
-            touched_at=self.now,
-            due_at=due_at,
-            expires_at=new.expiry(self.now),
-            needs=new.needs,
-            cooldowns=new.cooldowns,
-            awaited=bool(new.callbacks),
-        )
-        self.wait_for(new.id, new.needs)
+        self.order[id] = self._arrived
+        run = added(new, now, due_at, parked)
+        self.wait_for(id, new.needs)
         if new.group is not None:
-            self._groups.setdefault(new.group, {})[new.id] = None
-        self.save(run)
+            self._groups.setdefault(new.group, {})[id] = None
+        self.runs[id] = run
+        self.count.add(run)
+        if run.unique_key is not None:
+            self._holders.setdefault((run.task, run.unique_key), {})[id] = None
+        self._enqueue(run)
         if self.recording:
             record(self, "queued", run, Reason.ACCEPTED.value)
 
@@ -132,6 +127,9 @@ class MemoryBook(OwnIds, MemoryGates):
     def body_of(self, id: str) -> bytes:
         return self.runs[id].body
 
+    def saved_of(self, id: str) -> bytes | None:
+        return self.runs[id].saved
+
     def delete(self, id: str) -> None:
         run = self.runs.pop(id)
         self.keep_stub(run, self.now)
@@ -156,45 +154,59 @@ class MemoryBook(OwnIds, MemoryGates):
         self._index(run, before)
 
     def full(self) -> bool:
-        return len(self.runs) - len(self.history) >= self._capacity
+        return len(self.runs) - self.history.count >= self._capacity
 
     def _unindex(self, run: Run) -> None:
-        for name in counters_of(run):
-            self.count[name] -= 1
+        self.count.add(run, -1)
         if run.unique_key is not None:
             self._holders.get((run.task, run.unique_key), {}).pop(run.id, None)
 
     def _index(self, run: Run, before: Run | None) -> None:
-        for name in counters_of(run):
-            self.count[name] += 1
+        self.count.add(run)
         if run.unique_key is not None and not run.state.final:
             self._holders.setdefault((run.task, run.unique_key), {})[run.id] = None
-        if run.state is State.RUNNING:
-            self.leases.setdefault(run.id, 0.0)
+        if run.state is _RUNNING:
+            self._keep_lease(run)
             return
         self.leases.pop(run.id, None)
-        if run.state is State.QUEUED:
-            entry = (run.due_at, self.order[run.id], run.id, run.priority)
-            lane = lane_name(run.task, run.queue)
-            self._lanes[run.task][lane] = None
-            if run.needs:
-                pass  # in no lane until its last need is met
-            elif run.parked:
-                self._parked.push(key_lane(run.task, run.queue, run.key), entry)
-            elif run.share:
-                self._shared.push(lane, run.share, entry)
-            else:
-                self._due.push(lane, entry)
-            if run.expires_at is not None:
-                heapq.heappush(self._expiring, (run.expires_at, run.id))
+        if run.state is _QUEUED:
+            self._enqueue(run)
         elif run.state.final and (before is None or not before.state.final):
             self.history.add(run)
 
-    def _is_current(self, entry: Entry, parked: bool) -> bool:
+    def _keep_lease(self, run: Run) -> None:
+        self.leases.setdefault(run.id, 0.0)
+        if run.until is not None and run.until < self._lapse_at:
+            self._lapse_at = run.until
+
+    def _enqueue(self, run: Run) -> None:
+        """Put a queued run into its lane. A run with needs is in no lane until its last need is met."""
+        task = run.task
+        lane = task if run.queue == DEFAULT_QUEUE else lane_name(task, run.queue)
+        self._lanes[task][lane] = None
+        if not run.needs:
+            entry = (run.due_at, self.order[run.id], run.id, run.priority)
+            if run.parked:
+                self._parked.push(key_lane(task, run.queue, run.key), entry, self.now)
+            elif run.share:
+                self._shared.push(lane, run.share, entry, self.now)
+            else:
+                self._due.push(lane, entry, self.now)
+        if run.expires_at is not None:
+            heapq.heappush(self._expiring, (run.expires_at, run.id))
+
+    def _waits(self, entry: Entry) -> bool:
+        """Whether the run of `entry` still waits at this place, and nothing holds it."""
         run = self.runs.get(entry[2])
-        if run is None or run.state is not State.QUEUED or run.parked is not parked or run.needs:
+        if run is None or run.state is not _QUEUED or run.parked or run.needs:
             return False
-        return (run.due_at, run.priority) == (entry[0], entry[3])
+        return run.due_at == entry[0] and run.priority == entry[3]
+
+    def _waits_parked(self, entry: Entry) -> bool:
+        run = self.runs.get(entry[2])
+        if run is None or run.state is not _QUEUED or not run.parked or run.needs:
+            return False
+        return run.due_at == entry[0] and run.priority == entry[3]
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 
@@ -204,13 +216,13 @@ class MemoryBook(OwnIds, MemoryGates):
         return [self.runs[id] for id in self._holders.get((task, unique_key), {})]
 
     def running(self, task: str) -> int:
-        return self.count["running", task]
+        return self.count.tasks[task].running
 
     def running_key(self, task: str, key: str) -> int:
-        return self.count["running", task, key]
+        return self.count.tasks[task].keys.get(key, 0)
 
     def pending(self, task: str, most: int) -> int:
-        return min(most, self.count["ready", task])
+        return min(most, self.count.tasks[task].ready)
 
     def best_parked(self, task: str, key: str) -> Sequence[Run]:
         lanes = [key_lane(task, lane_of(lane)[1], key) for lane in self._lanes.get(task, ())]
@@ -256,7 +268,7 @@ class MemoryBook(OwnIds, MemoryGates):
         found: list[Lane] = []
         names = self._lane_names(tasks, queues)
         for lanes, shared in ((self._due, False), (self._shared, True)):
-            for name, priority, head in lanes.heads(names, self.now) if lanes.entries else ():
+            for name, priority, head in lanes.heads(names, self.now) if lanes else ():
                 task, queue = lane_of(name)
                 found.append(Lane(task, priority, head, queue, shared=shared))
         return found
@@ -288,8 +300,15 @@ class MemoryBook(OwnIds, MemoryGates):
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
         leases: list[Lease] = []
         for candidate in chosen:
-            run = rules.claim(self.runs[candidate.id], worker, seconds, self.now)
-            self.save(run)
+            before = self.runs[candidate.id]
+            run = rules.claim(before, worker, seconds, self.now)
+            if run.unique_key is None:  # no index changes but these
+                self.runs[run.id] = run
+                self.count.add(before, -1)
+                self.count.add(run)
+                self._keep_lease(run)
+            else:
+                self.save(run)
             leases.append(run.lease)
         self._taken[worker] = (n, leases)
 
@@ -299,6 +318,8 @@ class MemoryBook(OwnIds, MemoryGates):
         return [run for run, lease in found if run is not None and run.is_leased_to(lease.fence, lease.worker)]
 
     def offer_lapsed(self) -> list[Run]:
+        if self.now < self._lapse_at:
+            return []
         lapsed = (
             run
             for id, again_at in self.leases.items()
@@ -306,6 +327,8 @@ class MemoryBook(OwnIds, MemoryGates):
         )
         offered = list(islice(lapsed, OFFERS))
         self.leases.update((run.id, after(self.now, OFFER_AGAIN)) for run in offered)
+        ends = ((again_at, self.runs[id].until or 0.0) for id, again_at in self.leases.items())
+        self._lapse_at = min((max(times) for times in ends), default=math.inf)
         return offered
 
     def park(self, runs: Iterable[Candidate]) -> None:
@@ -313,12 +336,12 @@ class MemoryBook(OwnIds, MemoryGates):
             self.save(replace(self.runs[candidate.id], parked=True))
 
     def has_suspect(self, worker: str) -> bool:
-        return self.count["suspect", worker] > 0
+        return self.count.suspects[worker] > 0
 
     def upcoming(self, tasks: Sequence[str], queues: Sequence[str], k: int) -> Sequence[float]:
         names = self._lane_names(tasks, queues)
         found = self._due.upcoming(names, k, self.now)
-        return sorted([*found, *self._shared.upcoming(names, k, self.now)])[:k] if self._shared.entries else found
+        return sorted([*found, *self._shared.upcoming(names, k, self.now)])[:k] if self._shared else found
 
     def idle(self) -> Sequence[Idle]:
         return list(self._idle.values())
@@ -338,11 +361,13 @@ class MemoryBook(OwnIds, MemoryGates):
             self._idle[worker] = Idle(worker, frozenset(tasks), self.now, wake_at, frozenset(queues))
         known = self.workers.get(worker)
         known = known or WorkerSeen(worker, (), 0.0, False)
-        kept = replace(report or known.report, tallies=())
+        kept = known.report if report is None else report.kept
         self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, kept, known.orders, tuple(queues))
         self._claims[worker] = n
         if report is not None:
             self.charts.add(int(self.now // 60), report.tallies)
+            for total in report.totals:
+                self.count_total(total)
 
     def orders(self, worker: str) -> Orders | None:
         known = self.workers.get(worker)
@@ -384,7 +409,11 @@ class MemoryBook(OwnIds, MemoryGates):
     def put_spec(self, spec: TaskSpec) -> None:
         self.specs[spec.name] = spec
 
+    def count_total(self, total: Total) -> None:
+        self.totals.add(total, self.now)
+
     def count_decision(self, made: CountedDecision) -> None:
+        self.count_total(made.total)
         name = (made.task, made.key or "", made.reason)
         known = self.decisions.get(name)
         first_at, before = (self.now, 0) if known is None else (known.first_at, known.count)
@@ -434,8 +463,9 @@ class MemoryBook(OwnIds, MemoryGates):
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
         if ids:
             self._forget_names()
-        self.count = Counter({name: n for name, n in self.count.items() if n})
+        self.count.forget()
         self.charts.forget(int(self.now // 60))
+        self.totals.forget(self.now)
         self.log.forget(self.now)
 
     def _forget_names(self) -> None:

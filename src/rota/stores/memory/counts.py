@@ -1,21 +1,54 @@
 """Counters of the memory store."""
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 
 from rota.domain.run import Run, State
 
+_QUEUED, _RUNNING, _PAUSED = State.QUEUED, State.RUNNING, State.PAUSED
 
-def counters_of(run: Run) -> Iterator[tuple[str, ...]]:
-    """Yield the names of the counters that count this run."""
-    if run.state is State.RUNNING:
-        yield ("running", run.task)
-        if run.key is not None:
-            yield ("running", run.task, run.key)
-        if run.losses and run.worker:
-            yield ("suspect", run.worker)
-    elif run.state is State.QUEUED:
-        yield ("queued", run.task)
-        if not run.needs:
-            yield ("ready", run.task)
-    elif run.state is State.PAUSED:
-        yield ("paused", run.task)
+
+class TaskCounts:
+    """How many runs of one task wait and run. `ready`: those that wait and have no needs."""
+
+    __slots__ = ("keys", "paused", "queued", "ready", "running")
+
+    def __init__(self) -> None:
+        self.queued = self.ready = self.running = self.paused = 0
+        self.keys: dict[str, int] = {}
+        """The running ones by key."""
+
+    def __bool__(self) -> bool:
+        return bool(self.queued or self.running or self.paused)
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.tasks: defaultdict[str, TaskCounts] = defaultdict(TaskCounts)
+        self.suspects: Counter[str] = Counter()
+        """Leased runs with losses, by worker."""
+        self.limits: Counter[str] = Counter()
+        """Leases that count against a named limit, by its row."""
+
+    def add(self, run: Run, by: int = 1) -> None:
+        """Count a run; with -1 for `by`, count it no longer."""
+        state, counts = run.state, self.tasks[run.task]
+        if state is _RUNNING:
+            counts.running += by
+            if run.key is not None:
+                counts.keys[run.key] = counts.keys.get(run.key, 0) + by
+            if run.losses and run.worker:
+                self.suspects[run.worker] += by
+        elif state is _QUEUED:
+            counts.queued += by
+            if not run.needs:
+                counts.ready += by
+        elif state is _PAUSED:
+            counts.paused += by
+
+    def forget(self) -> None:
+        """Forget the names that nothing is counted for."""
+        for name, counts in list(self.tasks.items()):
+            counts.keys = {key: n for key, n in counts.keys.items() if n}
+            if not counts:
+                del self.tasks[name]
+        self.suspects, self.limits = +self.suspects, +self.limits

@@ -1,10 +1,10 @@
 """What the gates of a claim count, in the memory store: leases of named limits, and rates."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from rota.domain.gates import RateState
 from rota.domain.spec import TaskSpec, limited_by
+from rota.stores.memory.counts import Counts
 
 
 class MemoryGates:
@@ -12,22 +12,22 @@ class MemoryGates:
 
     now: float
     specs: dict[str, TaskSpec]
-    count: Counter[tuple[str, ...]]
+    count: Counts
     _limits: dict[str, Sequence[str]]
     _rates: dict[tuple[str, str], tuple[RateState, float | None]]
 
     def counted(self, row: str) -> int:
-        return self.count["limit", row]
+        return self.count.limits[row]
 
     def count_against(self, run: str, rows: Sequence[str]) -> None:
         self._limits[run] = rows
-        self.count.update(("limit", row) for row in rows)
+        self.count.limits.update(rows)
 
     def uncount(self, run: str) -> Sequence[str]:
-        rows = self._limits.pop(run, None)
+        rows = self._limits.pop(run, None) if self._limits else None
         if rows is None:
             return ()
-        self.count.subtract(("limit", row) for row in rows)
+        self.count.limits.subtract(rows)
         return rows
 
     def limited_by(self, rows: Sequence[str]) -> Sequence[str]:

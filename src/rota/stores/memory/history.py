@@ -18,22 +18,21 @@ class History:
     def __init__(self) -> None:
         self._ended: dict[str, dict[bool, Ended]] = {}
         self._removed: set[str] = set()
-        self._count = 0
+        self.count = 0
         self._endings = 0
 
-    def __len__(self) -> int:
-        return self._count
-
     def add(self, run: Run) -> None:
-        lists = self._ended.setdefault(run.task, {True: deque(), False: deque()})
+        lists = self._ended.get(run.task)
+        if lists is None:
+            lists = self._ended[run.task] = {True: deque(), False: deque()}
         self._endings += 1
         lists[run.state is State.SUCCEEDED].append((run.finished_at or 0.0, self._endings, run.id))
-        self._count += 1
+        self.count += 1
 
     def remove(self, id: str) -> None:
         """Forget one run before its time. Its entry is skipped from now on."""
         self._removed.add(id)
-        self._count -= 1
+        self.count -= 1
 
     def forget(
         self,
@@ -64,7 +63,7 @@ class History:
                     else:
                         gone.append(entry[2])
                 ended.extendleft(reversed(kept))
-        self._count -= len(gone)
+        self.count -= len(gone)
         return gone
 
     def _surplus(self, lists: dict[bool, Ended], keep: int) -> int:

@@ -1,9 +1,10 @@
-"""A due index: due entries in one heap per lane and priority, later entries in one heap per lane.
+"""A due index: due entries by lane and priority, later entries in one heap per lane.
 
 Entries are removed lazily: `is_current(entry)` says whether the run of an entry still waits at that place.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import groupby, islice
 
@@ -11,36 +12,89 @@ from rota.domain.run import DEFAULT_QUEUE
 
 Entry = tuple[float, int, str, int]
 """(due_at, order of arrival, run id, priority)"""
+Check = Callable[[Entry], bool]
+
+
+class DueEntries:
+    """The due entries of one lane and priority, in order. Most entries become due in their order: they are in a deque.
+    Only those that come late, because they waited elsewhere before, are in a heap beside it."""
+
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        self.in_order = deque(entries)
+        self.late: list[Entry] = []
+
+    def __len__(self) -> int:
+        return len(self.in_order) + len(self.late)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries in order."""
+        return heapq.merge(self.in_order, _in_order(self.late)) if self.late else iter(self.in_order)
+
+    def push(self, entry: Entry) -> None:
+        if not self.in_order or entry >= self.in_order[-1]:
+            self.in_order.append(entry)
+        else:
+            heapq.heappush(self.late, entry)
+
+    def head(self, is_current: Check) -> Entry | None:
+        """Return the first current entry. Those before it are removed."""
+        in_order, late = self.in_order, self.late
+        while in_order and not is_current(in_order[0]):
+            in_order.popleft()
+        while late and not is_current(late[0]):
+            heapq.heappop(late)
+        if late and (not in_order or late[0] < in_order[0]):
+            return late[0]
+        return in_order[0] if in_order else None
+
+    def current(self, is_current: Check) -> Iterator[Entry]:
+        """Yield the current entries in order, each once."""
+        last: Entry | None = None
+        for entry in self:
+            if entry != last and is_current(entry):
+                yield entry
+            last = entry
 
 
 class Lanes:
-    def __init__(self, is_current: Callable[[Entry], bool]) -> None:
-        self._due: dict[str, dict[int, list[Entry]]] = {}
+    def __init__(self, is_current: Check) -> None:
+        self._due: dict[str, dict[int, DueEntries]] = {}
         self._later: dict[str, list[Entry]] = {}
         self._is_current = is_current
-        self.entries = 0
 
-    def push(self, lane: str, entry: Entry) -> None:
-        """Add an entry to the later entries. It moves to the due entries when the lane is read."""
-        heapq.heappush(self._later.setdefault(lane, []), entry)
-        self.entries += 1
+    @property
+    def entries(self) -> int:
+        """How many entries there are, with those that are not current."""
+        due = sum(len(level) for levels in self._due.values() for level in levels.values())
+        return due + sum(map(len, self._later.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._due) or bool(self._later)
+
+    def push(self, lane: str, entry: Entry, now: float) -> None:
+        """Add an entry: to the due ones, or to the later ones, from which it moves when the lane is read."""
+        if entry[0] <= now:
+            self._push_due(lane, entry)
+        else:
+            heapq.heappush(self._later.setdefault(lane, []), entry)
 
     def heads(self, lanes: Sequence[str], now: float) -> Iterator[tuple[str, int, float]]:
         """Yield each lane and priority that has due entries, with the due time of the first."""
         for lane in lanes:
-            for priority, heap in self._ripened(lane, now).items():
-                if self._head(heap):
-                    yield lane, priority, heap[0][0]
+            for priority, level in self._ripened(lane, now).items():
+                if (head := level.head(self._is_current)) is not None:
+                    yield lane, priority, head[0]
 
     def due(self, lanes: Sequence[str], now: float, wanted: Container[int] | None = None) -> Iterator[Entry]:
         """Yield the due entries of these priorities, or of all, by priority and then by due time."""
-        levels: dict[int, list[list[Entry]]] = {}
+        levels: dict[int, list[Iterator[Entry]]] = {}
         for lane in lanes:
-            for priority, heap in self._ripened(lane, now).items():
-                if (wanted is None or priority in wanted) and self._head(heap):
-                    levels.setdefault(priority, []).append(heap)
+            for priority, level in self._ripened(lane, now).items():
+                if (wanted is None or priority in wanted) and level.head(self._is_current) is not None:
+                    levels.setdefault(priority, []).append(level.current(self._is_current))
         for priority in sorted(levels, reverse=True):
-            yield from heapq.merge(*(self._current(heap) for heap in levels[priority]))
+            found = levels[priority]
+            yield from heapq.merge(*found) if len(found) > 1 else found[0]
 
     def upcoming(self, lanes: Sequence[str], k: int, now: float) -> list[float]:
         """Return the first `k` due times after `now`."""
@@ -52,47 +106,40 @@ class Lanes:
         return heapq.nsmallest(k, found)
 
     def has_due(self, lane: str, priority: int, now: float) -> bool:
-        return self._head(self._ripened(lane, now).get(priority, []))
+        level = self._ripened(lane, now).get(priority)
+        return level is not None and level.head(self._is_current) is not None
 
     def has_later(self, lane: str) -> bool:
         return bool(self._later.get(lane))
 
     def prune(self) -> None:
         """Remove every entry that is not current."""
-        for priorities in self._due.values():
-            for priority, heap in priorities.items():
-                priorities[priority] = _heap({entry for entry in heap if self._is_current(entry)})
-        self._later = {
-            lane: kept
-            for lane, heap in self._later.items()
-            if (kept := _heap({entry for entry in heap if self._is_current(entry)}))
+        self._due = {
+            lane: left
+            for lane, levels in self._due.items()
+            if (left := {p: DueEntries(kept) for p, level in levels.items() if (kept := self._kept(level))})
         }
-        self._due = {lane: found for lane, p in self._due.items() if (found := {k: h for k, h in p.items() if h})}
-        due = sum(len(heap) for priorities in self._due.values() for heap in priorities.values())
-        self.entries = due + sum(map(len, self._later.values()))
+        self._later = {lane: kept for lane, heap in self._later.items() if (kept := self._kept(heap))}
 
-    def _ripened(self, lane: str, now: float) -> dict[int, list[Entry]]:
-        """Move entries that have become due to the due heaps of the lane. Return these heaps by priority."""
-        later = self._later.get(lane, [])
+    def _kept(self, entries: "DueEntries | list[Entry]") -> list[Entry]:
+        """Return the current entries in order, which is a heap too, each once."""
+        return sorted({entry for entry in entries if self._is_current(entry)})
+
+    def _push_due(self, lane: str, entry: Entry) -> None:
+        levels = self._due.get(lane)
+        if levels is None:
+            levels = self._due[lane] = {}
+        level = levels.get(entry[3])
+        if level is None:
+            level = levels[entry[3]] = DueEntries()
+        level.push(entry)
+
+    def _ripened(self, lane: str, now: float) -> dict[int, DueEntries]:
+        """Move entries that have become due to the due ones of the lane. Return those by priority."""
+        later = self._later.get(lane)
         while later and later[0][0] <= now:
-            entry = heapq.heappop(later)
-            heapq.heappush(self._due.setdefault(lane, {}).setdefault(entry[3], []), entry)
+            self._push_due(lane, heapq.heappop(later))
         return self._due.get(lane, {})
-
-    def _current(self, heap: list[Entry]) -> Iterator[Entry]:
-        """Yield the current entries in order, each once."""
-        last: Entry | None = None
-        for entry in _in_order(heap):
-            if entry != last and self._is_current(entry):
-                yield entry
-            last = entry
-
-    def _head(self, heap: list[Entry]) -> bool:
-        """Remove entries from the top that are not current. Return whether an entry is left."""
-        while heap and not self._is_current(heap[0]):
-            heapq.heappop(heap)
-            self.entries -= 1
-        return bool(heap)
 
 
 def _in_order(heap: list[Entry]) -> Iterator[Entry]:
@@ -104,12 +151,6 @@ def _in_order(heap: list[Entry]) -> Iterator[Entry]:
         for child in (2 * at + 1, 2 * at + 2):
             if child < len(heap):
                 heapq.heappush(frontier, (heap[child], child))
-
-
-def _heap(entries: set[Entry]) -> list[Entry]:
-    found = list(entries)
-    heapq.heapify(found)
-    return found
 
 
 def lane_name(task: str, queue: str) -> str:

@@ -22,9 +22,12 @@ class SharedLanes:
     def entries(self) -> int:
         return self._all.entries
 
-    def push(self, lane: str, share: str, entry: Entry) -> None:
-        self._all.push(lane, entry)
-        self._each.push(_name(lane, share), entry)
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def push(self, lane: str, share: str, entry: Entry, now: float) -> None:
+        self._all.push(lane, entry, now)
+        self._each.push(_name(lane, share), entry, now)
         texts = self._texts.setdefault((lane, entry[3]), [])
         at = bisect_right(texts, share)
         if not at or texts[at - 1] != share:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from itertools import islice
@@ -12,10 +13,11 @@ from rota import store as port
 from rota.domain.decision import Decision, DecisionCount
 from rota.domain.edits import RunEdit
 from rota.domain.fan import Fan
-from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
+from rota.domain.overrides import Overrides
+from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, State, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, joined
 from rota.stores import forks
 from rota.stores.audit import filled
 from rota.stores.bounds import LEDGER
@@ -33,6 +35,7 @@ from rota.stores.ledger import (
     freeze,
     holds,
     mark,
+    override,
     renew,
     settle,
 )
@@ -104,8 +107,9 @@ class MemoryStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
         audit: port.AuditEntry | None = None,
+        until: float | None = None,
     ) -> port.Reply[int]:
-        request = control.Request(command, storable(note), storable(by))
+        request = control.Request(command, storable(note), storable(by), until)
 
         async def send(names: Sequence[str]) -> port.Reply[int]:
             return self._transact(lambda book: control.control(book, request, names, of), audit)
@@ -124,6 +128,11 @@ class MemoryStore:
             return self._transact(lambda book: direct.direct(book, names, seats, quiet, stop), audit)
 
         return await direct_possible(workers, send)
+
+    async def override(
+        self, task: str, overrides: Overrides, audit: port.AuditEntry | None = None
+    ) -> port.Reply[port.Declared]:
+        return self._transact(lambda book: override.override(book, task, overrides), audit)
 
     async def freeze(
         self,
@@ -169,10 +178,10 @@ class MemoryStore:
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return self._transact(lambda book: _rows(book, kind, possible_rows(query)))
 
-    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
+    async def stats(self, minutes: int | None = 60, every: int = port.MINUTE) -> port.Reply[port.Stat]:
         if minutes is None:
-            return self._transact(lambda book: book.charts.totals())
-        return self._transact(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
+            return self._transact(lambda book: book.charts.stats(port.TOTAL, port.TOTAL))
+        return self._transact(lambda book: book.charts.stats(every, port.first_slot(book.now, minutes, every)))
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)
@@ -189,9 +198,8 @@ class MemoryStore:
 
     async def depths(self) -> port.Reply[port.Depth]:
         def read(book: MemoryBook) -> list[port.Depth]:
-            states = ("queued", "running", "paused")
-            tasks = sorted({name[1] for name, n in book.count.items() if n and name[0] in states})
-            return [port.Depth(task, *(book.count[state, task] for state in states)) for task in tasks]
+            found = sorted((task, counts) for task, counts in book.count.tasks.items() if counts)
+            return [port.Depth(task, counts.queued, counts.running, counts.paused) for task, counts in found]
 
         return self._transact(read)
 
@@ -249,11 +257,15 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
         return [row for row in marks if _about(row, query)][: query.limit]
     if kind is port.AuditEntry:
         return list(reversed(book.audit.values()))[: query.limit]
+    if kind is port.Total:
+        return book.totals.all()[: query.limit]
+    if kind is port.DueCount:
+        return _due_counts(book)[: query.limit]
     if kind is port.Freeze:
         return [frozen] if (frozen := book.frozen()) is not None else []
     kinds: dict[type, dict[str, Any]] = {
         Fan: book.fans,
-        TaskSpec: dict(book.specs),
+        TaskSpec: {spec.name: spec.as_of(book.now) for spec in joined(book.specs.values(), book.specs.values())},
         port.WorkerSeen: dict(book.workers),
         Schedule: book.schedules.by_id,
     }
@@ -265,8 +277,26 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     return rows[: query.limit]
 
 
+def _due_counts(book: MemoryBook) -> list[port.DueCount]:
+    counts = Counter(
+        (run.task, run.queue)
+        for run in book.runs.values()
+        if run.state is State.QUEUED and not (run.needs or run.parked) and run.due_at <= book.now
+    )
+    return sorted(port.DueCount(task, queue, count) for (task, queue), count in counts.items())
+
+
 def _about(row: DecisionCount | port.MarkRow, query: port.RowQuery) -> bool:
     return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
+
+
+def _newest(book: MemoryBook, query: port.RunQuery) -> Iterable[Run]:
+    """Return the runs among which those of `query` are, newest first. Of a few that run, the leases are the list."""
+    if query.in_group is not None:
+        return reversed(book.grouped(query.in_group))
+    if set(query.states) == {State.RUNNING}:
+        return [book.runs[id] for id in sorted(book.leases, key=book.order.__getitem__, reverse=True)]
+    return reversed(book.runs.values())
 
 
 def _walk(book: MemoryBook, query: port.RunQuery, after: port.Position | None) -> Iterator[Found]:
@@ -281,6 +311,6 @@ def _walk(book: MemoryBook, query: port.RunQuery, after: port.Position | None) -
         due = sorted(((port.Position(run.due_at, book.order[run.id]), run) for run in runs), key=itemgetter(0))
         return (one for one in due if (after is None or one[0] > after) and port.matches(one[1], narrow))
     else:
-        arrived = reversed(book.runs.values() if query.in_group is None else book.grouped(query.in_group))
+        arrived = _newest(book, query)
         placed = ((port.Position(0.0, book.order[run.id]), run) for run in arrived)
     return ((place, run) for place, run in placed if (after is None or place < after) and port.matches(run, narrow))

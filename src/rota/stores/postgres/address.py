@@ -1,5 +1,6 @@
 """Which server, database and schema a URL names, and how many connections it may have."""
 
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
@@ -11,6 +12,14 @@ SCHEMA_LIMIT = 48
 """Bytes in the name of a schema: the NOTIFY channel is named after it, and may have at most 63 bytes."""
 
 
+class Login(Struct, frozen=True):
+    """What the driver needs to connect."""
+
+    dsn: str
+    password: Callable[[], Awaitable[str]] | None = None
+    """Asked for each new connection: a password that changes while the process runs. None: the URL has it."""
+
+
 class Address(Struct, frozen=True):
     dsn: str
     """For the driver: the URL without the options of rota."""
@@ -19,6 +28,16 @@ class Address(Struct, frozen=True):
     listen_dsn: str | None = None
     shown: str = ""
     """For people: the URL with masked secrets."""
+    password: Callable[[], Awaitable[str]] | None = None
+
+    @property
+    def login(self) -> Login:
+        return Login(self.dsn, self.password)
+
+    @property
+    def ear(self) -> Login | None:
+        """Where to listen for hints, if the URL names another place for that."""
+        return None if self.listen_dsn is None else Login(self.listen_dsn)
 
     @property
     def channel(self) -> str:

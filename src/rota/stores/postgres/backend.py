@@ -76,7 +76,7 @@ class PostgresBackend:
 
     async def migrate(self) -> tuple[int, int]:
         """Bring the schema up to date. Returns its version before and after."""
-        pool = Pool(self.address.dsn, self.url, 1, lambda: None)
+        pool = Pool(self.address.login, self.url, 1, lambda: None)
         try:
             return await self._ready(pool)
         finally:
@@ -85,7 +85,7 @@ class PostgresBackend:
     async def planned(self) -> tuple[int, int, bool]:
         """Return the version of the schema, the one that `migrate` would bring it to, and whether `migrate` would
         install functions. Nothing is changed."""
-        pool = Pool(self.address.dsn, self.url, 1, lambda: None)
+        pool = Pool(self.address.login, self.url, 1, lambda: None)
         try:
             connection = await pool.open()
             try:

@@ -5,18 +5,21 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rota.domain.edits import RunEdit
 from rota.domain.guards import Mark
+from rota.domain.overrides import Overrides
 from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement
-from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import ENDINGS, MarkRow, Plan, Tally, Terms
-from rota.stores.fields import PUT, SETTLEMENT_FIELDS, PutField, SettlementField
+from rota.domain.spec import LIMIT_ROW, TaskSpec, override_row
+from rota.store import ENDINGS, MarkRow, Plan, Report, Tally, Terms
+from rota.stores.fields import PUT, SETTLEMENT_FIELDS, TIMES, PutField, SettlementField
 from rota.stores.retention import mark_memory
 
 Column = list[Any]
+Columns = list[Column | None]
 
 _encoder = msgspec.json.Encoder()
 
@@ -30,10 +33,11 @@ def clean(text: str | None) -> str | None:
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text and "\x00" in text else text
 
 
-def _thin(column: Column, default: Any = None) -> Column:
-    """Replace the default by None. If every item has the default, the column is empty: `unnest` pads it with NULL."""
+def _thin(column: Column, default: Any = None) -> Column | None:
+    """Replace the default by None. If every item has the default, the column is None: `unnest` pads it with NULL. An
+    empty list would do the same, but asyncpg needs 2 microseconds to encode one."""
     if column.count(default) == len(column):
-        return []
+        return None
     return [None if value == default else value for value in column]
 
 
@@ -44,12 +48,12 @@ def is_plain(run: NewRun) -> bool:
     return not (guarded or run.needs or run.group or run.fingerprint or run.callbacks)
 
 
-def of_runs(runs: Sequence[NewRun], plain: bool = False) -> list[Column]:
-    """A column for each field of PUT. If all runs are plain, the columns of guards are empty."""
-    return [[] if plain and not field.plain else _column(field, runs) for field in PUT]
+def of_runs(runs: Sequence[NewRun], plain: bool = False) -> Columns:
+    """A column for each field of PUT. If all runs are plain, there are no columns of guards."""
+    return [None if plain and not field.plain else _column(field, runs) for field in PUT]
 
 
-def _column(field: PutField, runs: Sequence[NewRun]) -> Column:
+def _column(field: PutField, runs: Sequence[NewRun]) -> Column | None:
     values = list(map(field.get, runs))
     if field.name in _ALWAYS:
         return values
@@ -59,6 +63,7 @@ def _column(field: PutField, runs: Sequence[NewRun]) -> Column:
 
 
 _ALWAYS = ("id", "task", "body")
+"""Fields without a default."""
 
 
 def of_edits(edits: Sequence[RunEdit]) -> list[Column]:
@@ -66,14 +71,23 @@ def of_edits(edits: Sequence[RunEdit]) -> list[Column]:
     return [[getattr(one, name) for one in edits] for name in RunEdit.__struct_fields__]
 
 
-"""Fields without a default."""
-
-
 def of_put(runs: Sequence[NewRun], plan: Plan | None = None) -> list[Any]:
     plain = plan is None and all(is_plain(run) for run in runs)
     known = list(dict.fromkeys(run.task for run in runs))
-    of_plan: list[Any] = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
+    of_plan: list[Any] = [None, None, None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
     return [plain, known, *of_runs(runs, plain), *of_plan]
+
+
+def of_bare(runs: Sequence[NewRun]) -> list[Any] | None:
+    """The arguments of the function `put_bare`; None if a run of the batch is not plain, or says when it is due."""
+    if not all(map(is_plain, runs)) or any(_column(field, runs) is not None for field in _TIMED):
+        return None
+    known = list(dict.fromkeys([run.task for run in runs]))
+    return [known, *(None if field.name == "task" and len(known) == 1 else _column(field, runs) for field in _BARE)]
+
+
+_TIMED = [field for field in PUT if field.name in TIMES]
+_BARE = [field for field in PUT if field.plain and field.name not in TIMES]
 
 
 def as_payload(runs: Sequence[NewRun]) -> str:
@@ -83,11 +97,11 @@ def as_payload(runs: Sequence[NewRun]) -> str:
 
 def _incoming(run: NewRun) -> dict[str, Any]:
     columns = {field.sql: _column(field, [run]) for field in PUT}
-    found = {name: column[0] for name, column in columns.items() if column}
+    found = {name: column[0] for name, column in columns.items() if column is not None}
     return found | {"body": f"\\x{run.body.hex()}"}
 
 
-def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
+def of_ticks(ticks: Sequence[Tick]) -> Columns:
     runs = [run for tick in ticks for run in tick.runs]
     return [
         [tick.schedule for tick in ticks],
@@ -136,7 +150,7 @@ def of_settlements(settlements: Sequence[Settlement]) -> list[Any]:
     return [simple, *(_settled(field, settlements) for field in SETTLEMENT_FIELDS)]
 
 
-def _settled(field: SettlementField, settlements: Sequence[Settlement]) -> Column:
+def _settled(field: SettlementField, settlements: Sequence[Settlement]) -> Column | None:
     if field.name == "attempt":
         return [_attempt(settlement) for settlement in settlements]
     values: Column = list(map(field.get, settlements))
@@ -158,7 +172,7 @@ def of_leases(leases: Sequence[Lease]) -> list[Column]:
     return [[lease.run for lease in leases], [lease.fence for lease in leases], [lease.worker for lease in leases]]
 
 
-def of_notes(notes: Sequence[Note | None]) -> list[Column]:
+def of_notes(notes: Sequence[Note | None]) -> Columns:
     return [
         _thin([note is not None for note in notes], False),
         _thin([note and note.progress and to_json(note.progress) for note in notes]),
@@ -176,9 +190,18 @@ def _declared(schedule: Schedule) -> str:
     return to_json(Schedule(**{name: value for name, value in fields.items() if name not in SCHEDULE_STATE}))
 
 
-def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
-    columns = list(zip(*(_of_spec(i) if isinstance(i, TaskSpec) else _of_schedule(i) for i in items), strict=True))
+def of_declarations(items: Iterable[TaskSpec | Schedule], implied: Iterable[TaskSpec] = ()) -> list[Column]:
+    """Return the columns of `items`. Before them come those of `implied`, which are added if they are missing: for
+    them `enabled`, the third column, is NULL."""
+    rows = [(*_of_spec(row)[:2], None, *_of_spec(row)[3:]) for row in implied]
+    rows += [_of_spec(item) if isinstance(item, TaskSpec) else _of_schedule(item) for item in items]
+    columns = list(zip(*rows, strict=True))
     return [list(column) for column in columns] if columns else [[] for _ in range(25)]
+
+
+def of_overrides(task: str, overrides: Overrides) -> list[Any]:
+    row = _of_spec(override_row(task, overrides))
+    return [task, row[1], row[2], *row[4:9]]
 
 
 def of_terms(terms: Terms | None) -> list[Any]:
@@ -191,7 +214,7 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
     limit, rate = spec.limit, spec.rate
     return (
         spec.name,
-        to_json(msgspec.structs.replace(spec, paused=False, paused_keys=())),
+        to_json(spec.declaration()),
         spec.enabled,
         msgspec.structs.replace(spec, paused_keys=()).gated or spec.share is not None,
         limit.total if limit else None,
@@ -239,7 +262,22 @@ def of_marks(edits: Sequence[MarkRow]) -> list[Column]:
     ]
 
 
-def of_tallies(tallies: Sequence[Tally]) -> list[Column]:
+def of_report(report: Report | None, offers: bool) -> list[Column | bool]:
+    """What a report counts, with `offers` between its first columns and those that later versions have added; what has
+    no counts is left out."""
+    tallies, totals = (report.tallies, report.totals) if report else ((), ())
+    found: list[Column | bool] = [*_of_tallies(tallies)]
+    if tallies or totals or not offers:
+        found.append(offers)
+    if tallies or totals:
+        found.append([tally.origin for tally in tallies])
+    if totals:
+        whats, names, reasons, counts = zip(*map(astuple, totals), strict=True)
+        found += [list(whats), list(names), list(reasons), list(counts)]
+    return found
+
+
+def _of_tallies(tallies: Sequence[Tally]) -> list[Column]:
     """Each list of numbers is the text of an array: PostgreSQL has no arrays of arrays of different lengths."""
     return [
         [tally.task for tally in tallies],

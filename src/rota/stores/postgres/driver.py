@@ -1,6 +1,6 @@
 """asyncpg as this store uses it, and its errors as errors of rota."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
 from typing import Any, Protocol, cast, overload
@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast, overload
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
+from rota.stores.postgres.address import Login
 
 PATIENCE = 10.0
 """Seconds to wait for a connection."""
@@ -104,15 +105,19 @@ def _sqlstate(error: BaseException) -> str:
     return str(getattr(error, "sqlstate", None) or "") if isinstance(error, pg.PostgresError) else ""
 
 
-async def connect(dsn: str) -> Connection:
+async def connect(login: Login) -> Connection:
     """Connect with prepared statements. Behind a pooler use `connect_plainly`: the pooler mixes their names up."""
-    return cast(Connection, await pg.connect(dsn, timeout=PATIENCE, command_timeout=CALL_PATIENCE))
+    return await _connect(login)
 
 
-async def connect_plainly(dsn: str) -> Connection:
-    return cast(
-        Connection, await pg.connect(dsn, timeout=PATIENCE, command_timeout=CALL_PATIENCE, statement_cache_size=0)
-    )
+async def connect_plainly(login: Login) -> Connection:
+    return await _connect(login, statement_cache_size=0)
+
+
+async def _connect(login: Login, **options: int) -> Connection:
+    given = {} if login.password is None else {"password": login.password}
+    made = await pg.connect(login.dsn, timeout=PATIENCE, command_timeout=CALL_PATIENCE, **given, **options)
+    return cast(Connection, made)
 
 
 def explain(error: Exception, url: str) -> StoreError:
@@ -146,5 +151,5 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def placeholders(args: Sequence[Any]) -> str:
-    return ", ".join(f"${place}" for place in range(1, len(args) + 1))
+def placeholders(arguments: int) -> str:
+    return ", ".join(f"${place}" for place in range(1, arguments + 1))

@@ -12,6 +12,7 @@ from rota.domain.backoff import Backoff
 from rota.errors import StoreError
 from rota.store import Hint
 from rota.stores.hub import Hub
+from rota.stores.postgres.address import Login
 from rota.stores.postgres.driver import Connection, Record, connect, explain
 
 log = logging.getLogger("rota")
@@ -70,10 +71,12 @@ class Listener:
         self._arrived = asyncio.Event()
         self._looks_again = asyncio.Event()
 
-    async def start(self, dsn: str | None, shown: str) -> None:
-        """Return when NOTIFY is proven to arrive, or when it is clear that it does not. Without `dsn`, poll."""
+    async def start(self, login: Login | None, shown: str) -> None:
+        """Return when NOTIFY is proven to arrive, or when it is clear that it does not. Without `login`, poll."""
         if self._task is None:
-            self._task = asyncio.create_task(self._listen(dsn, shown) if dsn else self._look(), name="rota listener")
+            self._task = asyncio.create_task(
+                self._listen(login, shown) if login else self._look(), name="rota listener"
+            )
         await self._settled.wait()
 
     def look_again(self) -> None:
@@ -85,12 +88,12 @@ class Listener:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
-    async def _listen(self, dsn: str, shown: str) -> None:
+    async def _listen(self, login: Login, shown: str) -> None:
         backoff, before = Backoff(FIRST_PAUSE, LAST_PAUSE), False
         while True:
             connection: Connection | None = None
             try:
-                connection = await connect(dsn)
+                connection = await connect(login)
                 gone = asyncio.Event()
                 connection.add_termination_listener(_setter(gone))
                 await connection.add_listener(self._channel, self._heard)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rota.errors import StoreError, StoreUnavailable
+from rota.stores.postgres.address import Login
 from rota.stores.postgres.driver import (
     CALL_PATIENCE,
     Connection,
@@ -28,8 +29,8 @@ RESENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
 class Pool:
     """At most `most` connections, opened when needed; the connection that was used last is used first."""
 
-    def __init__(self, dsn: str, shown: str, most: int, failed: Callable[[], None]) -> None:
-        self.dsn = dsn
+    def __init__(self, login: Login, shown: str, most: int, failed: Callable[[], None]) -> None:
+        self.login = login
         self.shown = shown
         self.pooled = False
         """Is there a pooler, which may use another connection to the server for each transaction?"""
@@ -40,7 +41,9 @@ class Pool:
 
     async def open(self) -> Connection:
         """Find out whether there is a pooler, and open the first connection."""
-        connection = await connect_plainly(self.dsn)  # a pooler may know a prepared statement of the same name already
+        connection = await connect_plainly(
+            self.login
+        )  # a pooler may know a prepared statement of the same name already
         try:
             async with connection.transaction():
                 (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
@@ -111,8 +114,8 @@ class Pool:
     async def _connect(self) -> Connection:
         """Verbs need READ COMMITTED, whatever the default of the role or of the database is."""
         if self.pooled:
-            return await connect_plainly(self.dsn)
-        connection = await connect(self.dsn)
+            return await connect_plainly(self.login)
+        connection = await connect(self.login)
         try:
             await connection.execute("SET default_transaction_isolation = 'read committed'")
         except BaseException:

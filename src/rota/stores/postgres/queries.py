@@ -36,7 +36,22 @@ SELECT task, sum(queued)::bigint AS queued, sum(running)::bigint AS running, sum
 GROUP BY task
 """
 
-STATS = "SELECT minute, task, counts, waits, durations FROM {schema}.stats WHERE minute BETWEEN $3 AND $4"
+DUE_COUNTS = """
+SELECT task, queue, count(*) AS count FROM {schema}.queue
+WHERE hold = 0 AND due_at <= {schema}.now_of($1, $2, false) GROUP BY task, queue LIMIT $3
+"""
+
+STATS = """
+SELECT minute, task, origin, counts, waits, durations FROM {schema}.rollups WHERE every = $3::smallint
+AND minute > (SELECT CASE WHEN $3 = 0 THEN -1 ELSE floor({schema}.now_of($1, $2, false) / 60)::bigint - $4 - $3 END)
+"""
+
+TOTALS = """
+SELECT what, name, reason, CASE what WHEN 'succeeded_at' THEN max(count) ELSE sum(count) END::bigint AS count
+FROM (SELECT what, name, reason, count FROM {schema}.totals
+      UNION ALL SELECT what, name, reason, count FROM {schema}.counted) AS t
+GROUP BY what, name, reason ORDER BY what, name, reason LIMIT $3
+"""
 
 _TABLES = {State.QUEUED: "queue", State.PAUSED: "queue", State.RUNNING: "lease"}
 
@@ -128,6 +143,7 @@ class Rows(Struct, frozen=True):
     name: str = ""
     task: bool = False
     kind: Kind = "row"
+    where: str = "true"
 
     def query(self, query: RowQuery) -> tuple[str, str, list[Any]]:
         conditions: list[tuple[str, Any]] = []
@@ -139,7 +155,7 @@ class Rows(Struct, frozen=True):
             conditions.append(("task = ${}", query.task))
         if self.task and not self.name and query.key is not None:
             conditions.append(("key = ${}", query.key))
-        where = " AND ".join(["true", *(text.format(place) for place, (text, _) in enumerate(conditions, 4))])
+        where = " AND ".join([self.where, *(text.format(place) for place, (text, _) in enumerate(conditions, 4))])
         inner = f"SELECT {self.columns} FROM {{schema}}.{self.table} AS t WHERE {where} ORDER BY {self.order} LIMIT $3"
         outer = ", ".join(f"found.{part}" for part in self.order.split(", "))
         return inner, f"ORDER BY {outer}", [query.limit, *(value for _, value in conditions)]
@@ -166,11 +182,13 @@ def _worker(row: Record) -> WorkerSeen:
 ROWS: dict[type, Rows] = {
     TaskSpec: Rows(
         "specs",
-        "name, spec, paused, paused_keys",
+        "name, spec, paused, paused_keys, (SELECT p.until FROM {schema}.pauses p WHERE p.task = t.name) AS until,"
+        " (SELECT o.spec FROM {schema}.specs o WHERE o.name = 'override ' || t.name) AS overrides",
         "name",
-        lambda row: read_spec(row["spec"], row["paused"], row["paused_keys"]),
+        read_spec,
         "name",
         kind="spec",
+        where="name NOT LIKE 'override %'",
     ),
     WorkerSeen: Rows(
         "workers_seen", "name, tasks, seen_at, idle, report, seats, quiet, stop, queues", "name", _worker, "name"

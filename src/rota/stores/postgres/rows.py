@@ -1,6 +1,6 @@
 """Rows of the database as runs, schedules, specs and tallies."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -61,9 +61,10 @@ def read_schedule(text: str) -> Schedule:
     return msgspec.structs.replace(declared, **dict(zip(SCHEDULE_STATE, (*state, recent), strict=True)))
 
 
-def read_spec(text: str, paused: bool, paused_keys: Sequence[str]) -> TaskSpec:
-    spec = _spec.decode(text)
-    return msgspec.structs.replace(spec, paused=paused, paused_keys=tuple(paused_keys))
+def read_spec(row: Record) -> TaskSpec:
+    state = {"paused": row["paused"], "paused_keys": tuple(row["paused_keys"]), "paused_until": row["until"]}
+    overrides = None if row["overrides"] is None else _spec.decode(row["overrides"]).overrides
+    return msgspec.structs.replace(_spec.decode(row["spec"]), **state, overrides=overrides)
 
 
 def read_events(row: Record) -> EventPage:
@@ -77,7 +78,8 @@ def read_events(row: Record) -> EventPage:
 
 def read_tally(row: Record) -> Tally:
     counts = dict(zip((*ENDINGS, "waited", "ran"), row["counts"], strict=True))
-    return Tally(row["task"], waits=_counts(row["waits"]), durations=_counts(row["durations"]), **counts)
+    waits, durations = _counts(row["waits"]), _counts(row["durations"])
+    return Tally(row["task"], origin=row["origin"], waits=waits, durations=durations, **counts)
 
 
 def _counts(dense: list[int]) -> dict[int, int]:

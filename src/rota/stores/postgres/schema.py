@@ -16,14 +16,17 @@ log = logging.getLogger("rota")
 
 VIEWS = "views.sql"
 """The file in `functions` with the views. A migration replaces the views: they change only when columns change."""
-FUNCTIONS = 1
+FUNCTIONS = 5
 """Grows with every change of a file in `functions`: a process with an older number does not replace newer functions."""
+FIRST_SCHEMA = "fans"
+"""A table of the first schema that is kept. Unreleased versions of rota made schemas of version 1 without it."""
 LOCK = 0x726F7461
 """The advisory lock under which one process migrates."""
 
 SCHEMA_STATE = """
 SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AS ours,
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $3) AS used,
+       to_regclass($4) IS NOT NULL AS whole,
        current_setting('server_encoding') AS encoding, current_setting('server_version_num')::int AS version
 """
 VERSIONS = """
@@ -81,9 +84,13 @@ def _scripts(folder: str) -> dict[str, str]:
 
 async def schema_version(connection: Connection, schema: str, url: str) -> SchemaVersion:
     """The version of this schema. Raises for a schema of a newer version, and for a schema from before the first
-    release: its migrations had other numbers, and none of them was 1."""
+    release: its migrations had other numbers, none of them 1, or its first one made no table FIRST_SCHEMA."""
     (state,) = await connection.fetch(
-        SCHEMA_STATE, f"{quoted(schema)}.migrations", f"{quoted(schema)}.functions", schema
+        SCHEMA_STATE,
+        f"{quoted(schema)}.migrations",
+        f"{quoted(schema)}.functions",
+        schema,
+        f"{quoted(schema)}.{FIRST_SCHEMA}",
     )
     if state["version"] < 140000:
         raise StoreCorrupt(f"{url} is PostgreSQL {state['version'] // 10000}; rota needs 14 or newer")
@@ -94,7 +101,7 @@ async def schema_version(connection: Connection, schema: str, url: str) -> Schem
             raise StoreCorrupt(f"schema {schema} of {url} belongs to some other program; give rota one of its own")
         return SchemaVersion()
     (row,) = await connection.fetch(VERSIONS.replace("{schema}", quoted(schema)))
-    if row["first"] != 1:
+    if row["first"] != 1 or not state["whole"]:
         raise StoreCorrupt(
             f"schema {schema} of {url} was made by an unreleased version of rota; "
             "drop it, or give rota another one (schema=)"
@@ -130,8 +137,19 @@ async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, i
         if found.version < newest():  # to replace a view waits for all verbs, and all verbs wait for it
             await connection.execute(views())
         if found.functions < FUNCTIONS:
+            await _add_tables(connection)
             await _replace_functions(connection)
     return found.version, newest()
+
+
+async def _add_tables(connection: Connection) -> None:
+    """Make the tables that earlier versions neither know nor miss: they leave the version of the schema as it is, so
+    that earlier versions still open it. A script has the name of its last table, and comes with new functions."""
+    for name, script in _scripts("additions").items():
+        table = name.removesuffix(".sql")
+        (row,) = await connection.fetch("SELECT to_regclass($1) IS NULL AS missing", f"{table}")
+        if row["missing"]:
+            await connection.execute(script)
 
 
 async def _replace_functions(connection: Connection) -> None:

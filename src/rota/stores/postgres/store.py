@@ -4,26 +4,25 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rota import store as port
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
-from rota.domain.run import Lease, NewRun, Note, Run
+from rota.domain.overrides import OVERRIDE_ROW, Overrides
+from rota.domain.run import DEFAULT_QUEUE, Lease, NewRun, Note, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Requeue, Settlement, Verdict
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, implied_limits, overridden
 from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.audit import to_text
 from rota.stores.bounds import UNREADABLE
-from rota.stores.charts import merged
 from rota.stores.group_commit import GroupCommit
 from rota.stores.idle import Idle, arrival_of
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("rota")
 
-LAST_MINUTE = 2**62
-"""After every minute of the charts."""
 
 GROUPED = 2000
 """Items in a call after which no more callers are added to it."""
@@ -50,7 +47,19 @@ UNDER_WAY = 2
 """Calls of one verb at a time: while one waits for the disk, the server can work on another."""
 OWN = (Unstorable, StoreCorrupt)
 """Errors that may concern one caller of a shared call: a value that cannot be stored, or a bad row."""
-RECORDS = ("put", "fire", "settle", "control", "edit", "declare", "sweep")
+RECORDS = (
+    "put",
+    "put_bare",
+    "fire",
+    "settle",
+    "control",
+    "edit",
+    "declare",
+    "sweep",
+    "renew",
+    "set_freeze",
+    "override",
+)
 """Verbs that may record events; `claim` too."""
 LOOK_ONCE_MORE = 0.05
 """Seconds between a claim that left seats empty and a call of the function `missed`."""
@@ -65,6 +74,7 @@ class Header(Struct):
     hinted: list[str]
     touched: list[str]
     orders: port.Orders = port.Orders()
+    overrides: list[TaskSpec] | None = None
 
 
 _header = msgspec.json.Decoder(Header)
@@ -75,7 +85,7 @@ class PostgresStore:
 
     def __init__(self, backend: "PostgresBackend") -> None:
         address = backend.address
-        self.pool = Pool(address.dsn, address.shown, address.max_connections, lambda: self._listener.look_again())
+        self.pool = Pool(address.login, address.shown, address.max_connections, lambda: self._listener.look_again())
         self._backend = backend
         self._schema = backend.schema
         self._puts: GroupCommit[NewRun, Decision] = GroupCommit(self._put, GROUPED, UNDER_WAY, own=OWN)
@@ -104,7 +114,11 @@ class PostgresStore:
         return await (self._puts.add(runs) if plan is None else self._put(runs, plan))
 
     async def _put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
-        row = await self._verb("put", *columns.of_put(runs, plan))
+        bare = columns.of_bare(runs) if plan is None else None
+        if bare is not None:
+            row = await self._verb("put_bare", *bare)
+        else:
+            row = await self._verb("put", *columns.of_put(runs, plan))
         if row["runs"] is None:
             return port.Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
         return port.Reply(row["now"], _decisions(row))
@@ -129,11 +143,9 @@ class PostgresStore:
         worker, tasks, free, report = request.worker, request.tasks, request.free, request.report
         self._idle.pop(worker, None)
         calls = self._calls
-        tallies = report.tallies if report else ()
-        text = None if report is None else columns.to_json(replace(report, tallies=()))
-        queues = list(request.queues)
-        args = (worker, request.n, list(tasks), queues, max(free, 0), request.lease, text, *columns.of_tallies(tallies))
-        args += () if request.offers else (False,)
+        text = None if report is None else columns.to_json(report.kept)
+        queues, counts = list(request.queues), columns.of_report(report, request.offers)
+        args = (worker, request.n, list(tasks), queues, max(free, 0), request.lease, text, *counts)
         rows = await self._call("claim", *args, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         bad_schedules: list[str] = []
@@ -147,6 +159,9 @@ class PostgresStore:
                 bad_runs += [row] if item is None and row["kind"] == "run" else []
             found[row["kind"]] += [] if item is None else [item]
         header = _header.decode(rows[-1]["header"])
+        if header.overrides:
+            by_task = {row.name.removeprefix(OVERRIDE_ROW): row.overrides for row in header.overrides if row.overrides}
+            found["run"] = overridden(found["run"], by_task)
         self._publish(header.now, header.hinted, header.touched, bool(found["run"] or header.touched))
         if bad_schedules:
             await self._set_aside(bad_schedules, header.now)
@@ -214,11 +229,12 @@ class PostgresStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
         audit: port.AuditEntry | None = None,
+        until: float | None = None,
     ) -> port.Reply[int]:
         note, by = columns.clean(storable(note)), columns.clean(storable(by))
 
         async def control(names: Sequence[str]) -> port.Reply[int]:
-            row = await self._verb("control", command.value, list(names), note, by, of.value, audit=audit)
+            row = await self._verb("control", command.value, list(names), note, by, of.value, until, audit=audit)
             return port.Reply(row["now"], list(row["answers"]))
 
         return await control_possible(names, control)
@@ -236,6 +252,12 @@ class PostgresStore:
             return port.Reply(row["now"], list(row["answers"]))
 
         return await direct_possible(workers, send)
+
+    async def override(
+        self, task: str, overrides: Overrides, audit: port.AuditEntry | None = None
+    ) -> port.Reply[port.Declared]:
+        row = await self._verb("override", *columns.of_overrides(task, overrides), audit=audit)
+        return port.Reply(row["now"], [port.Declared(row["answers"][0])])
 
     async def freeze(
         self,
@@ -273,8 +295,10 @@ class PostgresStore:
         terms: port.Terms | None = None,
         audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Declared]:
-        row = await self._verb("declare", *columns.of_declarations(items), *columns.of_terms(terms), audit=audit)
-        return port.Reply(row["now"], [port.Declared(answer) for answer in row["answers"]])
+        implied = implied_limits(item for item in items if isinstance(item, TaskSpec))
+        places = columns.of_declarations(items, implied)
+        row = await self._verb("declare", *places, *columns.of_terms(terms), audit=audit)
+        return port.Reply(row["now"], [port.Declared(answer) for answer in row["answers"][len(implied) :]])
 
     async def mark(self, edits: Sequence[port.MarkRow], audit: port.AuditEntry | None = None) -> port.Reply[bool]:
         row = await self._verb("mark", *columns.of_marks(edits), audit=audit)
@@ -286,23 +310,34 @@ class PostgresStore:
         return port.Reply(row["now"], list(row["answers"]))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
+        if kind is port.Total:
+            now, found = await self._read(
+                queries.TOTALS, "ORDER BY found.what, found.name, found.reason", [query.limit]
+            )
+            return port.Reply(now, [port.Total(*row[1:]) for row in found])  # type: ignore[misc]
+        if kind is port.DueCount:
+            now, found = await self._read(queries.DUE_COUNTS, "ORDER BY found.task, found.queue", [query.limit])
+            counts = [port.DueCount(row["task"], row["queue"] or DEFAULT_QUEUE, row["count"]) for row in found]
+            return port.Reply(now, counts)  # type: ignore[arg-type]
         rows = queries.ROWS[kind]
         now, found = await self._read(*rows.query(possible_rows(query)))
         named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
         if kind is port.Freeze:
             found = [row for row in found if row["until"] is None or row["until"] > now]
         items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
+        if kind is TaskSpec:
+            items = [item and item.as_of(now) for item in items]
         return port.Reply(now, [item for item in items if item is not None])
 
-    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
-        bounds = [port.TOTAL, port.TOTAL] if minutes is None else [port.TOTAL + 1, LAST_MINUTE]
-        now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task", bounds)
-        first = port.TOTAL if minutes is None else int(now // 60) - minutes + 1
-        by_task: dict[tuple[int, str], port.Tally] = {}
+    async def stats(self, minutes: int | None = 60, every: int = port.MINUTE) -> port.Reply[port.Stat]:
+        slots = [port.TOTAL, 0] if minutes is None else [every, minutes]
+        now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task, found.origin", slots)
+        first = port.TOTAL if minutes is None else port.first_slot(now, minutes, every)
+        by_name: dict[tuple[int, str, str], port.Tally] = {}
         for row in found:
-            name = row["minute"], row["task"]
-            by_task[name] = merged(by_task.get(name), read_tally(row))
-        return port.Reply(now, [port.Stat(at, tally) for (at, _), tally in by_task.items() if at >= first])
+            name = row["minute"], row["task"], row["origin"]
+            by_name[name] = port.added(by_name.get(name), read_tally(row))
+        return port.Reply(now, [port.Stat(at, tally) for (at, _, _), tally in by_name.items() if at >= first])
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)
@@ -336,8 +371,8 @@ class PostgresStore:
     @asynccontextmanager
     async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[port.Hint]]:
         address = self._backend.address
-        dsn = address.listen_dsn or (None if self.pool.pooled else address.dsn)
-        await self._listener.start(dsn, self._backend.url)
+        login = address.ear or (None if self.pool.pooled else address.login)
+        await self._listener.start(login, self._backend.url)
         self._backend.proven = self._listener.proven
         async with self._backend.hub.subscribe() as hints:
             yield hints
@@ -357,11 +392,11 @@ class PostgresStore:
     async def _call(self, name: str, *args: Any, what: str = "*") -> list[Record]:
         backend = self._backend
         args = (backend.me, backend.skew, backend.seen, *args)
-        return await self.pool.call(f"SELECT {what} FROM {self._schema}.{name}({placeholders(args)})", *args)
+        return await self.pool.call(_text(self._schema, name, what, len(args)), *args)
 
     async def _audited(self, audit: port.AuditEntry, name: str, *args: Any) -> list[Record]:
         args = (self._backend.me, self._backend.skew, self._backend.seen, *args)
-        called = f"{self._schema}.{name}({placeholders(args)})"
+        called = f"{self._schema}.{name}({placeholders(len(args))})"
         entry = f"${len(args) + 1}, ${len(args) + 2}"
         text = f"SELECT v.*, {self._schema}.keep_audit({entry}, v.now, v.answers::text[]) FROM {called} AS v"
         return await self.pool.call(text, *args, audit.id, to_text(audit))
@@ -419,6 +454,11 @@ class PostgresStore:
             called: list[str] = rows[0]["missed"] or []
             self._called.update(called)
             self._publish(0.0, called, ())
+
+
+@lru_cache(1000)
+def _text(schema: str, name: str, what: str, arguments: int) -> str:
+    return f"SELECT {what} FROM {schema}.{name}({placeholders(arguments)})"
 
 
 def _legible_run(row: Record) -> Run | None:

@@ -6,8 +6,9 @@
 import re
 
 from rota.domain.run import DEFAULT_QUEUE, RunHead
+from rota.store import SLOTS_KEPT
 from rota.stores import bounds, fields
-from rota.stores.fields import BY_NAME, PUT, RUN, SETTLEMENT, Kind
+from rota.stores.fields import BY_NAME, PUT, RUN, SETTLEMENT, TIMES, Kind
 
 TYPES: dict[Kind, str] = {
     "text": "text",
@@ -24,6 +25,10 @@ TYPES: dict[Kind, str] = {
 _MOVED = [field for field in RUN if field.tables == "qlf"]
 _VIEWED = [field for field in RUN if field.name in ("seq", "body", *RunHead.__struct_fields__)]
 _PLAIN = [field for field in PUT if field.plain]
+_BARE = [field for field in _PLAIN if field.name not in TIMES]
+
+DEFAULTED = ("queue", "writes_mark", "priority")
+"""Columns of the queue that are not NULL although a put may leave them out."""
 
 _LISTS: dict[str, list[str]] = {
     # columns that a run keeps in every move from one table to another
@@ -39,10 +44,19 @@ _LISTS: dict[str, list[str]] = {
     "put_parameters": [f"p_{field.sql} {TYPES[field.kind]}[]" for field in PUT],
     "plain_fields": [field.sql for field in _PLAIN],
     "plain_arrays": [f"p_{field.sql}" for field in _PLAIN],
+    # a batch of puts without guards and times
+    "bare_fields": [field.sql for field in _BARE],
+    "bare_arrays": [f"p_{field.sql}" for field in _BARE],
+    "bare_parameters": [f"p_{field.sql} {TYPES[field.kind]}[]" for field in _BARE],
+    "bare_stored": [field.sql for field in _BARE if field.name not in ("task", *DEFAULTED)],
+    "bare_as_put": [f"p_{field.sql}" if field in _BARE else "NULL" for field in PUT],
     # a batch of settlements
     "settle_fields": list(SETTLEMENT),
     "settle_arrays": [f"s_{name}" for name in SETTLEMENT],
     "settle_parameters": [f"s_{name} {TYPES[kind]}[]" for name, kind in SETTLEMENT.items()],
+    # the lengths of slots, and for how long they are kept, in minutes
+    "slot_lengths": [str(every) for every in SLOTS_KEPT],
+    "slots_kept": [str(most) for most in SLOTS_KEPT.values()],
 }
 
 _STATES = {

@@ -1,7 +1,8 @@
 """Reads: runs (newest first, page by page), rows and counts. A long read is several short scripts, because the server
 serves nobody else while a script runs."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -10,13 +11,16 @@ from msgspec.structs import replace
 
 from rota.domain.decision import DecisionCount
 from rota.domain.fan import Fan
-from rota.domain.run import State
+from rota.domain.overrides import OVERRIDE_ROW, Overrides
+from rota.domain.run import DEFAULT_QUEUE, State
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, joined
 from rota.errors import InvalidOptions
 from rota.store import (
+    TOTAL,
     AuditEntry,
     Depth,
+    DueCount,
     Freeze,
     MarkRow,
     Orders,
@@ -27,6 +31,7 @@ from rota.store import (
     RowQuery,
     RunQuery,
     Stat,
+    Total,
     WorkerSeen,
 )
 from rota.stores.audit import from_text
@@ -114,11 +119,13 @@ async def depths(run: RunScript) -> Reply[Depth]:
     return Reply(now, [Depth(task, *(counts.get(f"{state}:{task}", 0) for state in "qrp")) for task in tasks])
 
 
-async def stats(run: RunScript, minutes: int | None) -> Reply[Stat]:
-    now, *found = await run("stats", "total" if minutes is None else minutes)
+async def stats(run: RunScript, minutes: int | None, every: int) -> Reply[Stat]:
+    now, *found = await run("stats", TOTAL if minutes is None else every, minutes or 0)
     items: list[Stat] = []
     for minute, flat in found:
-        items += [Stat(int(minute), tally) for tally in tallies.read(_numbers(flat))]
+        read = {f"tally {name}": partial(tallies.read_tally, name, text) for name, text in _pairs(flat).items()}
+        each = _legible("row", lambda tally: tally(), read)
+        items += [Stat(int(minute), tally) for tally in sorted(each, key=lambda one: (one.task, one.origin))]
     return Reply(now, items)
 
 
@@ -156,13 +163,24 @@ def _numbers(flat: list[bytes]) -> dict[str, int]:
 
 async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[TaskSpec]]:
     now, found = await _rows(run, "specs", query)
-    return now, _legible("spec", _read_spec, _after(found, query))
+    specs = _legible("spec", _read_spec, _after(found, query))
+    if query.names is not None and specs:
+        _, found = await _rows(run, "specs", replace(query, names=[OVERRIDE_ROW + spec.name for spec in specs]))
+    rows = {name: text for name, text in found.items() if name.startswith(OVERRIDE_ROW)}
+    return now, [spec.as_of(now) for spec in joined(specs, _legible("spec", _read_spec, rows))]
+
+
+def read_overrides(answer: Sequence[Sequence[bytes]]) -> dict[str, Overrides]:
+    """Read the rows of overrides that a claim answers."""
+    rows = [_spec_texts.decode(text) for texts in answer for text in texts]
+    return {row.name.removeprefix(OVERRIDE_ROW): row.overrides for row in rows if row.overrides is not None}
 
 
 def _read_spec(text: bytes) -> TaskSpec:
     row = _specs.decode(text)
     keys = () if isinstance(row.paused_keys, bool) else tuple(row.paused_keys)
-    return replace(_spec_texts.decode(row.text), paused=row.paused, paused_keys=keys)
+    until = None if isinstance(row.paused_until, bool) else row.paused_until
+    return replace(_spec_texts.decode(row.text), paused=row.paused, paused_keys=keys, paused_until=until)
 
 
 async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[WorkerSeen]]:
@@ -233,6 +251,20 @@ async def _read_fans(run: RunScript, query: RowQuery) -> tuple[float, list[Fan]]
     return now, [row.to_fan(name) for name, row in sorted(rows.items())]
 
 
+async def _read_totals(run: RunScript, query: RowQuery) -> tuple[float, list[Total]]:
+    now, found = await _rows(run, "totals", query)
+    return now, sorted(tallies.read_total(name, int(count)) for name, count in found.items())
+
+
+async def _read_due(run: RunScript, query: RowQuery) -> tuple[float, list[DueCount]]:
+    now, flat = await run("due")
+    counts: Counter[tuple[str, str]] = Counter()
+    for lane, count in _numbers(flat).items():  # lanes of several priorities, and of shares, belong to one queue
+        task, queue, *_ = [*lane.partition(":")[2].split("\0"), ""]
+        counts[task, queue or DEFAULT_QUEUE] += count
+    return now, sorted(DueCount(task, queue, count) for (task, queue), count in counts.items())
+
+
 async def _read_audit(run: RunScript, query: RowQuery) -> tuple[float, list[AuditEntry]]:
     now, _, flat = await run("rows", pack(["audit", None, "audited", query.limit]))
     return now, _legible("row", _read_entry, _called("audit", _pairs(flat)))
@@ -244,6 +276,8 @@ def _read_entry(packed: bytes) -> AuditEntry:
 
 
 _KINDS: dict[type, Any] = {
+    Total: _read_totals,
+    DueCount: _read_due,
     Fan: _read_fans,
     AuditEntry: _read_audit,
     Freeze: _read_freeze,

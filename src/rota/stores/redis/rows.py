@@ -9,6 +9,7 @@ from msgspec import Struct
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.fan import Fan
 from rota.domain.guards import Mark
+from rota.domain.overrides import OVERRIDE_ROW, Overrides
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.store import MarkRow
@@ -34,6 +35,9 @@ class SpecRow(Struct, frozen=True, array_like=True):
     """The row and the number of each named limit, one after the other."""
     weights: dict[str, int] | bool = False
     paused_keys: Sequence[str] | bool = False
+    paused_until: float | bool = False
+    overrides: Sequence[int | str | bool] | bool = False
+    """Of a row of overrides: their version, and the whole row as JSON if it changes the policy of runs."""
 
 
 class FanRow(Struct, frozen=True, array_like=True):
@@ -114,8 +118,7 @@ _schedules = msgspec.json.Decoder(Schedule)
 
 
 def spec_item(spec: TaskSpec) -> SpecRow:
-    declaration = msgspec.structs.replace(spec, paused=False, paused_keys=())
-    text = to_json(msgspec.json.decode(to_json(declaration), type=TaskSpec)).decode()  # 30 and 30.0 are the same
+    text = to_json(msgspec.json.decode(to_json(spec.declaration()), type=TaskSpec)).decode()  # 30 and 30.0 are the same
     limit, rate = spec.limit, spec.rate
     return SpecRow(
         text,
@@ -131,7 +134,14 @@ def spec_item(spec: TaskSpec) -> SpecRow:
         memory=mark_memory(spec),
         limits=[word for limit in spec.limits for word in (f"{LIMIT_ROW}{limit.name}", limit.total or 0)] or False,
         weights=(spec.share and spec.share.weights) or False,
+        overrides=_overrides(spec.overrides, text) if spec.name.startswith(OVERRIDE_ROW) else False,
     )
+
+
+def _overrides(given: Overrides | None, text: str) -> Sequence[int | str | bool] | bool:
+    if given is None:
+        return False
+    return given.version, text if given.retry is not None or given.timeout is not None else False
 
 
 def schedule_item(schedule: Schedule) -> list[Any]:

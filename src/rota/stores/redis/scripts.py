@@ -13,10 +13,11 @@ from importlib import resources
 
 from msgspec import Struct
 
+from rota.store import SLOTS_KEPT
 from rota.stores import bounds, fields
 from rota.stores.redis import rows
 
-READS = frozenset({"runs", "rows", "stats", "depths"})
+READS = frozenset({"runs", "rows", "stats", "depths", "due"})
 GROWS = frozenset({"put", "fire", "schedule", "mark", "fan"})
 """Verbs that a server refuses when its memory is full. It runs all others, so that workers can end the runs that are
 there. `declare` is not refused, because no worker starts without it; what it adds is small and bounded by the code."""
@@ -86,6 +87,7 @@ def words() -> dict[str, str]:
     return {
         **bounds.constants(bounds.REDIS),
         "BUCKET": str(BUCKET),
+        "SLOTS_KEPT": ", ".join(f"{{ {every}, {most} }}" for every, most in SLOTS_KEPT.items()),
         **_places("", fields.names(fields.RECORD), 2),
         **_places("L_", fields.LEASE),
         **_places("I_", ITEM),

@@ -12,10 +12,11 @@ import msgspec
 from rota import store as port
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
+from rota.domain.overrides import Overrides
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, implied_limits, overridden, override_row
 from rota.stores.audit import to_text
 from rota.stores.bounds import REDIS_ITEMS
 from rota.stores.group_commit import GroupCommit
@@ -26,7 +27,7 @@ from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
 from rota.stores.redis.records import edit_item, new_item, read_runs, settlement_item
 from rota.stores.redis.rows import TickRow, mark_item, read_schedule, schedule_item, spec_item
 from rota.stores.redis.subscriber import Subscriber
-from rota.stores.redis.tallies import counted
+from rota.stores.redis.tallies import counted, summed
 from rota.stores.unreadable import legible
 
 log = logging.getLogger("rota")
@@ -99,13 +100,17 @@ class RedisStore:
         worker, n, report = request.worker, request.n, request.report
         queues = tuple(request.queues)
         crew, packed, text = self._crew(tuple(request.tasks), queues)
-        kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
+        kept = None if report is None else to_json(report.kept).decode()
         tallies = counted(report.tallies) if report is not None else []
+        totals = summed(report.totals) if report is not None else []
         has_tasks = bool(request.tasks)
         sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, token, took]
-        sent += [queues or None, *([] if request.offers else [True])]
-        now, wake, passed_over, runs, lapsed, due, late, *orders = await self.run("claim", pack(sent), packed, text)
+        sent += [queues or None, not request.offers, totals]
+        now, wake, passed_over, runs, lapsed, due, late, *others = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
+        orders, overrides = others[:1], queries.read_overrides(others[1:])
+        if overrides:
+            claimed = overridden(claimed, overrides)
         offered, odd_lapsed = read_runs(lapsed)
         schedules = [
             (id, text, legible("schedule", id.decode(errors="replace"), partial(read_schedule, text)))
@@ -167,6 +172,7 @@ class RedisStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
         audit: port.AuditEntry | None = None,
+        until: float | None = None,
     ) -> port.Reply[int]:
         async def control(names: Sequence[str]) -> port.Reply[int]:
             items: list[Any] = list(names)
@@ -174,7 +180,7 @@ class RedisStore:
                 # the spec is for a task that nobody has declared: it can be paused too
                 parts = [name.partition(" ") for name in names]
                 items = [(task, spec_item(TaskSpec(task)), key) for task, _, key in parts]
-            words = pack([command, of, storable(note), storable(by), items])
+            words = pack([command, of, storable(note), storable(by), items, until or False])
             now, *answers = await self.run("control", words, *entry(names))
             return port.Reply(now, answers)
 
@@ -195,6 +201,14 @@ class RedisStore:
 
         entry = _entries(audit)
         return await direct_possible(workers, lambda names: _in_parts(send, names))
+
+    async def override(
+        self, task: str, overrides: Overrides, audit: port.AuditEntry | None = None
+    ) -> port.Reply[port.Declared]:
+        row = override_row(task, overrides)
+        words = pack([task, row.name, spec_item(row), spec_item(TaskSpec(task))])
+        now, answer = await self.run("override", words, *_entries(audit)([task]))
+        return port.Reply(now, [port.Declared(answer.decode())])
 
     async def freeze(
         self,
@@ -235,7 +249,8 @@ class RedisStore:
         terms: port.Terms | None = None,
         audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Declared]:
-        requests = [
+        implied = implied_limits(item for item in items if isinstance(item, TaskSpec))
+        requests = [("limit", row.name, spec_item(row)) for row in implied] + [
             ("schedule", item.id, schedule_item(item))
             if isinstance(item, Schedule)
             else ("task", item.name, spec_item(item))
@@ -268,8 +283,8 @@ class RedisStore:
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await queries.rows(self.run, kind, possible_rows(query))
 
-    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
-        return await queries.stats(self.run, minutes)
+    async def stats(self, minutes: int | None = 60, every: int = port.MINUTE) -> port.Reply[port.Stat]:
+        return await queries.stats(self.run, minutes, every)
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         return await queries.runs(self.run, possible_runs(query))

@@ -1,55 +1,54 @@
-"""The counts of a worker as names and numbers, which a script adds up; and read back."""
+"""What workers count, as the scripts add it up: to the scripts, and read back."""
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
-from rota.store import Tally
+from msgspec.msgpack import decode
+from msgspec.structs import astuple
 
-_COUNTS = {
-    "s": "succeeded",
-    "f": "failed",
-    "r": "retried",
-    "c": "cancelled",
-    "z": "snoozed",
-    "l": "lost",
-    "o": "other",
-    "a": "waited",
-    "b": "ran",
-}
-_NAME = re.compile(r"(\d+):(.*)", re.DOTALL)
+from rota.store import ENDINGS, Tally, Total
+
+_NUMBERS = (*ENDINGS, "waited", "ran")
 
 
-def counted(tallies: Iterable[Tally]) -> list[str | int]:
-    """Return name, number, name, number …"""
-    found: list[str | int] = []
+def counted(tallies: Iterable[Tally]) -> list[Any]:
+    """Return task, origin, tally, task, origin, tally … A number that is 0 is left out."""
+    found: list[Any] = []
     for tally in tallies:
-        head = pair(tally.task)
-        numbers = {letter: getattr(tally, field) for letter, field in _COUNTS.items()}
-        numbers |= {f"w{bucket}": count for bucket, count in tally.waits.items()}
-        numbers |= {f"d{bucket}": count for bucket, count in tally.durations.items()}
-        for name, number in numbers.items():
-            if number:
-                found += [head + name, number]
+        numbers = {place: number for place, name in enumerate(_NUMBERS, 1) if (number := getattr(tally, name))}
+        found += [tally.task, tally.origin, [numbers, tally.waits, tally.durations]]
     return found
 
 
-def pair(task: str) -> str:
-    """The prefix of the names of `task`, as in lua/shared/clock.lua: no other task has a name with this prefix."""
-    return f"{len(task.encode())}:{task}"
+def summed(totals: Iterable[Total]) -> list[str | int]:
+    """Return what, name, reason, number, what, name, reason, number …"""
+    return [part for total in totals for part in astuple(total)]
 
 
-def read(numbers: Mapping[str, int]) -> list[Tally]:
-    """Return the tallies of one minute, in the order of their tasks."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, number in numbers.items():
-        if (match := _NAME.fullmatch(name)) is None:
-            continue
-        rest = match[2].encode()
-        task, count = rest[: int(match[1])].decode(), rest[int(match[1]) :].decode()
-        fields = found.setdefault(task, {"waits": {}, "durations": {}})
-        if count in _COUNTS:
-            fields[_COUNTS[count]] = number
-        else:
-            fields["waits" if count[0] == "w" else "durations"][int(count[1:])] = number
-    return [Tally(task, **fields) for task, fields in sorted(found.items())]
+def pair(task: str, key: str = "") -> str:
+    """A name for two texts, as in lua/shared/clock.lua: no other two have this name, nor a name that begins so."""
+    return f"{len(task.encode())}:{task}{key}"
+
+
+def parts(name: str) -> tuple[str, str]:
+    """Return the two texts of a name that `pair` made."""
+    length, _, rest = name.partition(":")
+    both = rest.encode()
+    return both[: int(length)].decode(), both[int(length) :].decode()
+
+
+def read_total(name: str, count: int) -> Total:
+    what, rest = parts(name)
+    return Total(what, *parts(rest), count)
+
+
+def read_tally(name: str, packed: bytes) -> Tally:
+    task, origin = parts(name)
+    numbers, waits, durations = map(_numbered, decode(packed))
+    named = {_NUMBERS[place - 1]: number for place, number in numbers.items()}
+    return Tally(task, origin=origin, waits=waits, durations=durations, **named)
+
+
+def _numbered(part: Any) -> dict[int, int]:
+    """Return the numbers by their places. Lua packs a table as a list if its places are 1, 2, 3 …"""
+    return dict(enumerate(cast("list[int]", part), 1)) if isinstance(part, list) else part

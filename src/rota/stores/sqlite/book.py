@@ -14,11 +14,11 @@ from rota.domain.guards import Mark
 from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import AUDIT_KEPT, OFFER_AGAIN, TOTAL, AuditEntry, ClaimRequest, Freeze, Orders, Tally
+from rota.store import AUDIT_KEPT, OFFER_AGAIN, AuditEntry, ClaimRequest, Freeze, Orders, Tally, Total, added
 from rota.stores.audit import to_text
 from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import UNREADABLE
-from rota.stores.charts import merged
+from rota.stores.charts import counted_at, places
 from rota.stores.events import EventRow
 from rota.stores.fields import kept_queue
 from rota.stores.idle import Arrival, Idle
@@ -35,7 +35,7 @@ from rota.stores.sqlite.rows import (
     read_runs,
     read_schedules,
     read_specs,
-    read_tallies,
+    read_tally,
     to_json,
 )
 from rota.stores.sqlite.threads import Transaction
@@ -81,6 +81,7 @@ class SqliteBook(SqliteGates):
         self._schedules: dict[str, Schedule | None] = {}
         self._changed_schedules: dict[str, Schedule] = {}
         self._decisions: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._totals: dict[tuple[str, str, str], Total] = {}
         self._fans: dict[str, Fan | None] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
@@ -140,6 +141,12 @@ class SqliteBook(SqliteGates):
     def body_of(self, id: str) -> bytes:
         return str(self._tx.one("SELECT body FROM runs WHERE id = ?", id)).encode()
 
+    def saved_of(self, id: str) -> bytes | None:
+        if id in self._changed:
+            self.flush()
+        saved = self._tx.one("SELECT saved FROM runs WHERE id = ?", id)
+        return None if saved is None else str(saved).encode()
+
     def delete(self, id: str) -> None:
         self.flush()
         self._tx.execute(sql.STUB, id)
@@ -178,6 +185,9 @@ class SqliteBook(SqliteGates):
             self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
         if self._decisions:
             self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
+        if self._totals:
+            rows = [(*astuple(total), counted_at(total, self.now)) for total in self._totals.values()]
+            self._tx.execute(sql.COUNT_TOTALS, to_json(rows))
         if self._fans:
             rows = [astuple(fan) for fan in self._fans.values() if fan is not None]
             self._tx.executemany("INSERT OR REPLACE INTO fans VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -326,12 +336,14 @@ class SqliteBook(SqliteGates):
 
     def register(self, request: ClaimRequest, n: int, idle: bool, wake_at: float | None, fresh: bool) -> None:
         report = request.report if fresh else None
-        kept = None if report is None else to_json(replace(report, tallies=()))
+        kept = None if report is None else to_json(report.kept)
         tasks, queues = to_json(request.tasks), to_json(request.queues)
         self._tx.execute(sql.REGISTER, request.worker, n, tasks, self.now, idle, wake_at, kept, queues)
-        if report is not None and report.tallies:
-            for minute in (int(self.now // 60), TOTAL):
-                self._chart(minute, report.tallies)
+        if report is not None:
+            for tally in report.tallies:
+                self._chart(tally)
+            for total in report.totals:
+                self.count_total(total)
 
     def orders(self, worker: str) -> Orders | None:
         found = self._tx.one("SELECT orders FROM workers WHERE name = ?", worker)
@@ -340,12 +352,11 @@ class SqliteBook(SqliteGates):
     def put_orders(self, worker: str, orders: Orders) -> None:
         self._tx.execute("UPDATE workers SET orders = ? WHERE name = ?", to_json(orders), worker)
 
-    def _chart(self, minute: int, tallies: Sequence[Tally]) -> None:
-        query = "SELECT json_group_array(json_array(minute, task, tally)) FROM stats WHERE minute = ?"
-        known = {tally.task: tally for _, tally in read_tallies(self._tx.one(query, minute))}
-        for tally in tallies:
-            known[tally.task] = merged(known.get(tally.task), tally)
-            self._tx.execute(sql.CHART, minute, tally.task, to_json(known[tally.task]))
+    def _chart(self, tally: Tally) -> None:
+        query = "SELECT tally FROM rollups WHERE every = ? AND minute = ? AND task = ? AND origin = ?"
+        for place in places(int(self.now // 60), tally):
+            known = read_tally(place, self._tx.one(query, *place))
+            self._tx.execute(sql.CHART, *place, to_json(added(known, replace(tally, origin=place[3]))))
 
     def turn(self, task: str, queue: str, priority: int) -> Turn:
         query = "SELECT json_array(share, got) FROM turns WHERE task = ? AND queue = ? AND priority = ?"
@@ -429,7 +440,12 @@ class SqliteBook(SqliteGates):
     def keep_fingerprint(self, id: str, fingerprint: str) -> None:
         self._tx.execute("INSERT INTO ids (id, fingerprint) VALUES (?, ?)", id, fingerprint)
 
+    def count_total(self, total: Total) -> None:
+        known = self._totals.get(total.id)
+        self._totals[total.id] = total if known is None else known.plus(total.count)
+
     def count_decision(self, made: CountedDecision) -> None:
+        self.count_total(made.total)
         name = (made.task, made.key or "", made.reason.value)
         count = made.count + (self._decisions[name][3] if name in self._decisions else 0)
         self._decisions[name] = (*name, count, self.now, made.run, made.note, made.by)

@@ -43,15 +43,28 @@ def migrations() -> list[str]:
     return [f.read_text() for f in files]
 
 
+def additions() -> dict[str, str]:
+    """Return the scripts of tables that earlier versions neither know nor miss, by the last table that each makes. They
+    leave the version of the schema as it is, so that earlier versions still open the file."""
+    folder = resources.files("rota.stores.sqlite") / "additions"
+    return {f.name.removesuffix(".sql"): f.read_text() for f in folder.iterdir() if f.name.endswith(".sql")}
+
+
+def missing(connection: sqlite3.Connection) -> list[str]:
+    """Return the additions that the file does not have, in their order."""
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return sorted(additions().keys() - found)
+
+
 def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
     """Bring the schema up to date in one transaction. Return the version before and after."""
     scripts = migrations()
-    if _version(connection, path) == len(scripts):
+    if _version(connection, path) == len(scripts) and not missing(connection):
         return len(scripts), len(scripts)
     begin(connection, path)
     with committed(connection):
         found = _version(connection, path)
-        for script in scripts[found:]:
+        for script in [*scripts[found:], *(additions()[name] for name in missing(connection))]:
             for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
@@ -142,12 +155,17 @@ def _busy(error: sqlite3.OperationalError) -> bool:
     return (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+FIRST_SCHEMA = "fans"
+"""A table of the first schema that is kept. Unreleased versions of rota made files of schema 1 without it."""
+
+
 class Identity(NamedTuple):
-    """The schema version, the application id and the number of tables of a file."""
+    """The schema version, the application id and the number of tables of a file, and whether it has FIRST_SCHEMA."""
 
     version: int
     owner: int
     tables: int
+    whole: bool
 
     @property
     def foreign(self) -> bool:
@@ -161,8 +179,12 @@ def identity(connection: sqlite3.Connection) -> Identity:
     if alone:
         connection.execute("BEGIN")
     try:
+        tables, whole = connection.execute(
+            "SELECT count(*), count(*) FILTER (WHERE name = ?) FROM sqlite_master", (FIRST_SCHEMA,)
+        ).fetchone()
         return Identity(
-            tables=int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]),
+            tables=int(tables),
+            whole=bool(whole),
             version=int(connection.execute("PRAGMA user_version").fetchone()[0]),
             owner=int(connection.execute("PRAGMA application_id").fetchone()[0]),
         )
@@ -176,6 +198,10 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
     version = found.version
     if found.foreign:
         raise StoreCorrupt(f"{path} is a database of some other program; give rota a file of its own (ROTA_URL)")
+    if version and not found.whole:
+        raise StoreCorrupt(
+            f"{path} was made by an unreleased version of rota; move it away, or give rota another file (ROTA_URL)"
+        )
     if version > len(migrations()):
         raise SchemaTooNew(
             f"{path} has schema {version}, written by a newer rota; "

@@ -8,13 +8,14 @@ import msgspec
 
 from rota.domain.decision import DecisionCount
 from rota.domain.fan import Fan
-from rota.domain.run import Run, State
+from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, joined
 from rota.store import (
     TOTAL,
     AuditEntry,
     Depth,
+    DueCount,
     Freeze,
     MarkRow,
     Page,
@@ -23,12 +24,14 @@ from rota.store import (
     RowQuery,
     RunQuery,
     Stat,
+    Total,
     WorkerSeen,
+    first_slot,
 )
 from rota.stores.audit import from_text
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
-from rota.stores.sqlite.statements import FANS, LANES
+from rota.stores.sqlite.statements import ALL_SPECS, FANS, LANES
 from rota.stores.sqlite.threads import Transaction
 from rota.stores.unreadable import legible, row_name
 
@@ -38,6 +41,14 @@ BY_ID = f"SELECT {RUNS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 BY_SEQ = f"SELECT {RUNS} FROM runs WHERE seq IN (SELECT value FROM json_each(?))"
 UNSUCCESSFUL = {State.FAILED, State.CANCELLED}
 """The states whose runs have indexes of their own. SQLite uses such an index only for a condition in the same words."""
+FEW = 5000
+"""Unfinished runs that are read from their indexes: if there are more, a walk from the newest run finds some soon."""
+UNFINISHED = {
+    State.QUEUED: [f"state = 'queued' AND hold = {hold}" for hold in (0, 1, 2)],
+    State.RUNNING: ["state = 'running'"],
+    State.PAUSED: ["state = 'paused'"],
+}
+"""Each condition has an index of its own, in the same words."""
 ARRIVED = "SELECT seq, id FROM runs WHERE {0} ORDER BY seq DESC LIMIT ?"
 SEQS = "SELECT seq FROM (SELECT seq FROM runs WHERE {0} ORDER BY seq DESC LIMIT ?)"
 ENDED = """
@@ -105,13 +116,19 @@ SELECT json_group_array(json_object('task', task, 'queued', queued, 'running', r
     GROUP BY task ORDER BY task)
 """
 
+# In the due index alone.
+DUE_COUNTS = """
+SELECT task, queue, count(*) FROM runs WHERE state = 'queued' AND hold = 0 AND due_at <= ? GROUP BY task, queue
+ORDER BY task, queue LIMIT ?
+"""
+
 # :task and :key are NULL if the query does not name them. {which} is _NAMED or _BEHIND, so that each uses the index.
 _NAMED = "{0} IN (SELECT value FROM json_each(:names)) AND {0} > :after"
 _BEHIND = "{0} > :after"
 _ABOUT = "(:task IS NULL OR task = :task) AND (:key IS NULL OR key = :key)"
 SPECS = """
 SELECT json_group_array(json_array(name, spec)) FROM (
-    SELECT name, spec FROM specs WHERE {which} ORDER BY name LIMIT :limit)
+    SELECT name, spec FROM specs WHERE {which} AND name NOT GLOB 'override *' ORDER BY name LIMIT :limit)
 """
 WORKERS = """
 SELECT json_group_array(json_object('name', name, 'tasks', tasks, 'seen_at', seen_at,
@@ -134,9 +151,10 @@ SELECT json_group_array(json_object('task', task, 'key', key, 'reason', reason, 
 FROM (SELECT * FROM decisions WHERE {_ABOUT} ORDER BY last_at DESC LIMIT :limit)
 """
 STATS = """
-SELECT json_group_array(json_array(minute, task, tally)) FROM (
-    SELECT * FROM stats WHERE minute BETWEEN ? AND ? ORDER BY minute, task)
+SELECT json_group_array(json_array(every, minute, task, origin, tally)) FROM (
+    SELECT * FROM rollups WHERE every = ? AND minute >= ? ORDER BY minute, task, origin)
 """
+TOTALS = "SELECT what, name, reason, count FROM totals ORDER BY what, name, reason LIMIT ?"
 ROWS: dict[type, str] = {
     TaskSpec: SPECS,
     WorkerSeen: WORKERS,
@@ -170,6 +188,9 @@ def _by_id(text: str) -> dict[str, Run]:
 def _arrived(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> list[tuple[str, Position]]:
     """The ids and places of `wanted` runs, newest first."""
     where, values = _conditions(query)
+    few = _few_unfinished(tx, query)
+    if few is not None:
+        where, values = f"{where} AND seq IN (SELECT value FROM json_each(?))", [*values, to_json(few)]
     if after is not None:
         where, values = f"{where} AND seq < ?", [*values, after.seq]
     if query.key is None:
@@ -182,6 +203,16 @@ def _arrived(tx: Transaction, query: RunQuery, after: Position | None, wanted: i
         sql = ARRIVED.format(f"seq IN ({' UNION '.join(map(SEQS.format, parts))})")
         values = [*(query.key, *values, wanted) * 2, wanted]
     return [(id, Position(0.0, seq)) for seq, id in tx.connection.execute(sql, values)]
+
+
+def _few_unfinished(tx: Transaction, query: RunQuery) -> list[int] | None:
+    """The places of all runs in the states of the query, if these are unfinished and the runs are few; None if not.
+    Without them, a look for the few would pass all runs that have ended."""
+    if not query.states or not set(query.states) <= UNFINISHED.keys():
+        return None
+    parts = [f"SELECT seq FROM runs WHERE {which}" for state in query.states for which in UNFINISHED[state]]
+    found = [seq for (seq,) in tx.connection.execute(f"{' UNION ALL '.join(parts)} LIMIT {FEW + 1:d}")]
+    return found if len(found) <= FEW else None
 
 
 def _ended(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> list[tuple[str, Position]]:
@@ -219,12 +250,19 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
         return Reply(tx.now, _fans(tx, query))  # type: ignore[arg-type]
     if kind is AuditEntry:
         return Reply(tx.now, _audit(tx, query.limit))  # type: ignore[arg-type]
+    if kind is Total:
+        return Reply(tx.now, _totals(tx, query.limit))  # type: ignore[arg-type]
+    if kind is DueCount:
+        found = tx.connection.execute(DUE_COUNTS, [tx.now, query.limit])
+        counts: Any = [DueCount(task, queue or DEFAULT_QUEUE, count) for task, queue, count in found]
+        return Reply(tx.now, counts)
     names = None if query.names is None else to_json(list(query.names))
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
     found = tx.connection.execute(ROWS[kind].replace("{which}", which), wanted).fetchone()[0]
     if kind is TaskSpec:
-        specs: Any = read_specs(found)
+        known = read_specs(tx.one(ALL_SPECS))
+        specs: Any = [spec.as_of(tx.now) for spec in joined(read_specs(found), known)]
         return Reply(tx.now, specs)
     if kind is Schedule:
         schedules: Any = [schedule for _, schedule in read_schedules(found) if schedule is not None]
@@ -246,6 +284,10 @@ def _audit(tx: Transaction, limit: int) -> list[AuditEntry]:
     return [entry for entry in each if entry is not None]
 
 
+def _totals(tx: Transaction, limit: int) -> list[Total]:
+    return [Total(*row) for row in tx.connection.execute(TOTALS, [limit])]
+
+
 def _freezes(tx: Transaction) -> list[Freeze]:
     return [msgspec.json.decode(text, type=Freeze) for (text,) in tx.connection.execute("SELECT freeze FROM freezes")]
 
@@ -256,10 +298,9 @@ def _row(kind: type[T], row: dict[str, Any]) -> T:
     return msgspec.convert(row, kind)
 
 
-def stats(tx: Transaction, minutes: int | None) -> Reply[Stat]:
-    minute = int(tx.now // 60)
-    bounds = (TOTAL, TOTAL) if minutes is None else (max(TOTAL + 1, minute - minutes + 1), minute)
-    found = read_tallies(tx.one(STATS, *bounds))
+def stats(tx: Transaction, minutes: int | None, every: int) -> Reply[Stat]:
+    slots = (TOTAL, TOTAL) if minutes is None else (every, first_slot(tx.now, minutes, every))
+    found = read_tallies(tx.one(STATS, *slots))
     return Reply(tx.now, [Stat(minute, tally) for minute, tally in found])
 
 

@@ -13,6 +13,7 @@ from rota.domain.run import DEFAULT_QUEUE, NewRun, Origin, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
+from rota.stores.charts import SlotName
 from rota.stores.fields import BY_NAME, PUT, RUN, Kind, Written, kept_queue, names
 from rota.stores.unreadable import legible
 
@@ -25,7 +26,7 @@ _BY_NAME = {
     "result": "NULL",
     "saved": "NULL",
 }
-"""Expressions for fields that are not read as their column. No rule reads `result` and `saved`, which may be long."""
+"""Expressions for fields that are not read as their column. `result` and `saved` may be long; few rules need them."""
 
 
 def _expression(name: str) -> str:
@@ -52,7 +53,7 @@ class _RunRow(msgspec.Struct, frozen=True, array_like=True):
 _heads = msgspec.json.Decoder(list[HeadRow])
 _runs = msgspec.json.Decoder(list[_RunRow])
 _named = msgspec.json.Decoder(list[tuple[str, str]])
-_charted = msgspec.json.Decoder(list[tuple[int, str, str]])
+_charted = msgspec.json.Decoder(list[tuple[int, int, str, str, str]])
 _tally_decoder = msgspec.json.Decoder(Tally)
 _schedule_decoder = msgspec.json.Decoder(Schedule)
 _spec_decoder = msgspec.json.Decoder(TaskSpec)
@@ -100,11 +101,19 @@ def read_specs(text: str) -> list[TaskSpec]:
     return [spec for spec in found if spec is not None]
 
 
+def read_tally(place: SlotName, text: str | None) -> Tally | None:
+    """Return the tally at `place`; None if there is none, or it cannot be read."""
+    if text is None:
+        return None
+    _, minute, task, _ = place
+    return legible("row", f"tally {task} of minute {minute}", partial(_tally_decoder.decode, text))
+
+
 def read_tallies(text: str) -> list[tuple[int, Tally]]:
     """Return the tallies that can be read, each with its minute."""
     found = [
-        (minute, legible("row", f"tally {task} of minute {minute}", partial(_tally_decoder.decode, body)))
-        for minute, task, body in _charted.decode(text)
+        (minute, read_tally((every, minute, task, origin), body))
+        for every, minute, task, origin, body in _charted.decode(text)
     ]
     return [(minute, tally) for minute, tally in found if tally is not None]
 

@@ -1,6 +1,6 @@
 """The SQL of SqliteBook. A batch is one JSON array, which json_each reads."""
 
-from rota.store import DUE_SCHEDULES, OFFERS
+from rota.store import DUE_SCHEDULES, OFFERS, What
 from rota.stores.bounds import LEDGER
 from rota.stores.sqlite.rows import HEADS, RUNS
 
@@ -223,8 +223,15 @@ ON CONFLICT (task, key, reason) DO UPDATE SET count = count + excluded.count, la
 """
 
 CHART = """
-INSERT INTO stats (minute, task, tally) VALUES (?1, ?2, ?3)
-ON CONFLICT (minute, task) DO UPDATE SET tally = ?3
+INSERT INTO rollups (every, minute, task, origin, tally) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (every, minute, task, origin) DO UPDATE SET tally = ?5
+"""
+
+COUNT_TOTALS = f"""
+INSERT INTO totals (what, name, reason, count, at)
+SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4 FROM json_each(?) AS v WHERE true
+ON CONFLICT (what, name, reason) DO UPDATE SET at = excluded.at,
+    count = CASE what WHEN '{What.SUCCEEDED}' THEN max(count, excluded.count) ELSE count + excluded.count END
 """
 
 ALL_SPECS = "SELECT json_group_array(json_array(name, spec)) FROM specs"

@@ -9,6 +9,7 @@ import msgspec
 from rota import store as port
 from rota.domain.decision import Decision
 from rota.domain.edits import RunEdit
+from rota.domain.overrides import Overrides
 from rota.domain.run import Lease, NewRun, Note, after
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -29,6 +30,7 @@ from rota.stores.ledger import (
     freeze,
     holds,
     mark,
+    override,
     renew,
     settle,
 )
@@ -83,8 +85,9 @@ class SqliteStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
         audit: port.AuditEntry | None = None,
+        until: float | None = None,
     ) -> port.Reply[int]:
-        request = control.Request(command, storable(note), storable(by))
+        request = control.Request(command, storable(note), storable(by), until)
         return await control_possible(
             names, lambda names: self._reply(lambda book: control.control(book, request, names, of), audit)
         )
@@ -100,6 +103,11 @@ class SqliteStore:
         return await direct_possible(
             workers, lambda names: self._reply(lambda book: direct.direct(book, names, seats, quiet, stop), audit)
         )
+
+    async def override(
+        self, task: str, overrides: Overrides, audit: port.AuditEntry | None = None
+    ) -> port.Reply[port.Declared]:
+        return await self._reply(lambda book: override.override(book, task, overrides), audit)
 
     async def freeze(
         self,
@@ -147,8 +155,8 @@ class SqliteStore:
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await self._reader.do(lambda tx: queries.rows(tx, kind, possible_rows(query)))
 
-    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
-        return await self._reader.do(lambda tx: queries.stats(tx, minutes))
+    async def stats(self, minutes: int | None = 60, every: int = port.MINUTE) -> port.Reply[port.Stat]:
+        return await self._reader.do(lambda tx: queries.stats(tx, minutes, every))
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         return await self._reader.do(lambda tx: queries.runs(tx, possible_runs(query)))

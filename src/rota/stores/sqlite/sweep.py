@@ -6,13 +6,12 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain.spec import TaskSpec
-from rota.store import ID_MEMORY, OWN_ID_MEMORY, Retention
+from rota.store import ID_MEMORY, OTHER, OWN_ID_MEMORY, SLOTS_KEPT, TOTAL_MEMORY, Retention
 from rota.stores.bounds import LEDGER
-from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
 from rota.stores.sqlite import events
 from rota.stores.sqlite.rows import read_schedules, read_specs
-from rota.stores.sqlite.statements import ALL_SPECS
+from rota.stores.sqlite.statements import ALL_SPECS, COUNT_TOTALS
 from rota.stores.sqlite.threads import Transaction
 
 ENDED_TASKS = """
@@ -87,7 +86,9 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
     tx.execute(OVER_FANS, tx.now - ID_MEMORY)
     tx.execute("DELETE FROM ids WHERE ended_at <= ?", tx.now - OWN_ID_MEMORY)
-    tx.execute("DELETE FROM stats WHERE minute BETWEEN 1 AND ?", int(tx.now // 60) - KEPT_MINUTES)
+    for every, most in SLOTS_KEPT.items():
+        tx.execute("DELETE FROM rollups WHERE every = ? AND minute <= ?", every, int(tx.now // 60) - most)
+    _forget_totals(tx)
     keeps = {spec.name: spec.keep for spec in specs if spec.keep is not None}
     forgotten, more = 0, events.forget(tx)
     for task in msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str]):
@@ -108,6 +109,13 @@ def _forget_marks(tx: Transaction, specs: Sequence[TaskSpec]) -> None:
     for task, keep in longer.items():
         if keep < math.inf:
             tx.execute("DELETE FROM marks WHERE task = ? AND finished_at <= ?", task, tx.now - keep)
+
+
+def _forget_totals(tx: Transaction) -> None:
+    """Add what workers have not reported for long to OTHER."""
+    query = "DELETE FROM totals WHERE at <= ? RETURNING json_array(what, ?, reason, count, NULL)"
+    for (row,) in tx.connection.execute(query, [tx.now - TOTAL_MEMORY, OTHER]).fetchall():
+        tx.execute(COUNT_TOTALS, f"[{row}]")
 
 
 def _forget_schedules(tx: Transaction) -> None:

@@ -170,6 +170,8 @@ BEGIN
             END LOOP;
         END IF;
     END LOOP;
+    INSERT INTO counted SELECT 'decided', n.task, 'accepted', count(*) FROM unnest(news) WITH ORDINALITY AS n
+    WHERE reasons[n.ordinality] = 'accepted' GROUP BY n.task;
     -- Decisions are in the order of the batch: `count_decisions` remembers the last run of each reason. A run that has joined
     -- itself has an id that was put before, perhaps by this put, which was sent again: it is not counted.
     SELECT d_tasks || array_agg(n.task ORDER BY n.ordinality), d_keys || array_agg(n.key ORDER BY n.ordinality),

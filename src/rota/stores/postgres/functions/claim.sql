@@ -67,11 +67,44 @@ CREATE OR REPLACE FUNCTION next_schedule(who text, schedule_floor float8, now fl
 DECLARE
     fires float8 := (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL);
 BEGIN
+    IF fires IS NULL THEN RETURN NULL; END IF;
     IF EXISTS (SELECT FROM workers_seen w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                AND w.wake_at <= greatest(fires, now)) THEN
         RETURN NULL;
     END IF;
     RETURN fires;
+END $$;
+
+-- What a claim has to do beside taking runs, by one statement: most claims find nothing. `startable`: those of the tasks `known`
+-- of which runs may start. `moved`: the worker is not known with these tasks and queues.
+CREATE OR REPLACE FUNCTION look_around(
+    who text, known text[], shown text[], served text[], offers boolean, now float8,
+    OUT expiry_floor float8, OUT lease_floor float8, OUT schedule_floor float8, OUT rate_floor float8, OUT raised_at float8,
+    OUT startable text[], OUT gated boolean, OUT moved boolean, OUT expired boolean, OUT opened boolean, OUT ticking boolean,
+    OUT lapsed boolean, OUT recorded boolean
+) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT f.*,
+        CASE WHEN EXISTS (SELECT FROM freezes z WHERE z.until IS NULL OR z.until > now) THEN '{}'
+             ELSE ARRAY(SELECT t FROM unnest(known) AS t
+                        WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (NOT s.enabled OR s.paused AND is_paused(t, now)))) END,
+        EXISTS (SELECT FROM specs s WHERE s.gated),
+        EXISTS (SELECT FROM workers w WHERE w.name = who AND (w.tasks <> shown OR w.queues <> served)),
+        EXISTS (SELECT FROM queue q WHERE q.expires_at BETWEEN f.expiry_floor AND now AND q.hold <> 3),
+        EXISTS (SELECT FROM rates r WHERE r.opens_at BETWEEN f.rate_floor AND now),
+        offers AND EXISTS (SELECT FROM schedules s WHERE s.look_at BETWEEN f.schedule_floor AND now),
+        offers AND EXISTS (SELECT FROM leases l WHERE l.until BETWEEN f.lease_floor AND now),
+        (SELECT r.last_value FROM record_until r) > now * {PER_SECOND}
+    INTO expiry_floor, lease_floor, schedule_floor, rate_floor, raised_at,
+         startable, gated, moved, expired, opened, ticking, lapsed, recorded
+    FROM (SELECT coalesce(max(k.floor) FILTER (WHERE k.kind = 1), '-Infinity') AS expiry_floor,
+                 coalesce(max(k.floor) FILTER (WHERE k.kind = 2), '-Infinity') AS lease_floor,
+                 coalesce(max(k.floor) FILTER (WHERE k.kind = 3), '-Infinity') AS schedule_floor,
+                 coalesce(max(k.floor) FILTER (WHERE k.kind = 5), '-Infinity') AS rate_floor,
+                 max(k.raised_at) FILTER (WHERE k.kind = 2) AS raised_at
+          FROM (VALUES (1::smallint), (2::smallint), (3::smallint), (5::smallint)) AS v (kind) CROSS JOIN LATERAL (
+              SELECT f.kind, f.floor, f.raised_at FROM floors f
+              WHERE f.kind = v.kind AND f.task = '' AND f.queue = '' AND f.priority = 0 ORDER BY f.version DESC LIMIT 1) AS k) AS f;
 END $$;
 
 -- Claim number `num` of the worker `who`, which knows the tasks `known`, serves the queues `served` (none: all queues) and has
@@ -80,7 +113,9 @@ END $$;
 -- Lock order: workers (1), the row of `who`; specs (3). The rows of queue, schedules and leases are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION claim(
     me text, skew float8, seen float8, who text, num bigint, known text[], served text[], free integer, seconds float8,
-    report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[], offers boolean DEFAULT true
+    report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[], offers boolean DEFAULT true,
+    t_origins text[] DEFAULT NULL, c_whats text[] DEFAULT '{}', c_names text[] DEFAULT NULL, c_reasons text[] DEFAULT NULL,
+    c_counts bigint[] DEFAULT NULL
 ) RETURNS SETOF claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -88,21 +123,19 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 DECLARE
     now float8;
     state worker_states;
-    expiry_floor float8;
-    lease_floor float8;
-    schedule_floor float8;
+    around record;
     last bigint;
     took text[];
-    startable text[];
     queues text[] := ARRAY(SELECT kept_queue(s) FROM unnest(served) AS s);
-    late text[];
-    opened text[];
+    startable text[];
+    late text[] := '{}';
+    opened text[] := '{}';
     gates text[] := '{}';
     tasks text[] := '{}';
     dues float8[] := '{}';
     more record;
-    touched text[];
-    hinted text[];
+    touched text[] := '{}';
+    hinted text[] := '{}';
     passed_over boolean := false;
     again boolean := false;
     skipped boolean := false;
@@ -120,28 +153,35 @@ BEGIN
         SELECT who, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT FROM worker_states s WHERE s.name = who);
         SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     END IF;
-    UPDATE workers w SET tasks = shown, queues = served WHERE w.name = who AND (w.tasks <> shown OR w.queues <> served);
     last := state.n; took := state.batch;
     fresh := num > last;
     now := now_of(skew, seen, true);
-    startable := ARRAY(SELECT t FROM unnest(known) t
-                      WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
-    IF is_frozen(now) THEN startable := '{}'; END IF;
-    SELECT floor_of(1::smallint, '', 0::smallint), floor_of(2::smallint, '', 0::smallint), floor_of(3::smallint, '', 0::smallint)
-    INTO expiry_floor, lease_floor, schedule_floor;
-    late := ARRAY(SELECT q.id FROM queue q
-                  WHERE q.expires_at BETWEEN expiry_floor AND now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
-    opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at BETWEEN floor_of(5::smallint, '', 0::smallint) AND now);
-    IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
+    around := look_around(who, known, shown, served, offers, now);
+    IF around.moved THEN UPDATE workers w SET tasks = shown, queues = served WHERE w.name = who; END IF;
+    startable := around.startable;
+    IF around.expired THEN
+        late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at BETWEEN around.expiry_floor AND now AND q.hold <> 3
+                      ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
+    END IF;
+    IF around.opened THEN
+        opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at BETWEEN around.rate_floor AND now);
+    END IF;
+    IF around.gated THEN
         gates := lock_gates(opened
             || ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late))
             || ARRAY(SELECT DISTINCT c.task::text FROM queue c WHERE c.id = ANY(ARRAY(  -- and of the runs that wait for their end
                      SELECT w.run FROM queue q CROSS JOIN LATERAL (SELECT w.run FROM waits w WHERE w.ended = ANY(
                          ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')]) OFFSET 0) AS w
                      WHERE q.id = ANY(late))))
+            || ARRAY(SELECT DISTINCT c.task::text FROM callbacks c WHERE c.run = ANY(late))  -- and of those that their end calls
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
                                                     WHERE s.gated AND s.name = ANY(startable)), queues) l WHERE l.head <= now));
         now := now_of(skew, seen, false);
+        -- Race: a gated task whose gate is not locked got its first due run, or its gate, after the look above. This claim
+        -- leaves it for the next claim.
+        around.startable := ARRAY(SELECT u FROM unnest(startable) u
+            WHERE u = ANY(gates) AND NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND NOT s.limits <@ gates)
+            OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated));
     END IF;
     IF late <> '{}' THEN
         SELECT e.touched, e.tasks, e.dues INTO touched, tasks, dues FROM expire(late, now) e;
@@ -153,24 +193,23 @@ BEGIN
             tasks := tasks || more.tasks;
             dues := dues || more.dues;
         END IF;
-        IF free > 0 THEN
-            -- Race: a gated task whose gate is not locked got its first due run, or its gate, after the look above. This claim
-            -- leaves it for the next claim.
-            SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
-            FROM take_all(who, num, ARRAY(SELECT u FROM unnest(startable) u
-                WHERE u = ANY(gates) AND NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND NOT s.limits <@ gates)
-                OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), queues, gates, free, seconds, now) t;
+        IF free > 0 AND around.startable <> '{}' THEN
+            more := take_all(who, num, around.startable, queues, gates, free, seconds, now);
+            took := more.batch; passed_over := more.passed_over; again := more.again; skipped := more.skipped;
         END IF;
     END IF;
     IF NOT fresh THEN
         took := ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num);
     END IF;
-    RETURN QUERY SELECT 'run', NULL::text, NULL::text, l.* FROM lease_runs l
-        WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
-    GET DIAGNOSTICS answered = ROW_COUNT;
-    IF offers AND (cardinality(known) > 0 OR free > 0) THEN
+    answered := 0;
+    IF took <> '{}' THEN
+        RETURN QUERY SELECT 'run', NULL::text, NULL::text, l.* FROM lease_runs l
+            WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
+        GET DIAGNOSTICS answered = ROW_COUNT;
+    END IF;
+    IF around.ticking AND (cardinality(known) > 0 OR free > 0) THEN
         RETURN QUERY WITH due AS MATERIALIZED (
-            SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at BETWEEN schedule_floor AND now
+            SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at BETWEEN around.schedule_floor AND now
             ORDER BY s.look_at LIMIT {DUE_SCHEDULES} FOR UPDATE SKIP LOCKED
         ), offered AS (
             UPDATE schedules s SET change = s.change + 1, look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.ctid = due.place
@@ -182,9 +221,9 @@ BEGIN
     IF NOT offers THEN
         answered := free;  -- the caller is not idle, and wakes for nobody
     ELSIF answered < free THEN
-        wake := wake_at(who, known, served, startable, queues, again OR NOT fresh, skipped, schedule_floor, now);
+        wake := wake_at(who, known, served, startable, queues, again OR NOT fresh, skipped, around.schedule_floor, now);
     ELSE
-        wake := next_schedule(who, schedule_floor, now);
+        wake := next_schedule(who, around.schedule_floor, now);
     END IF;
     UPDATE worker_states w SET version = w.version + 1, n = greatest(num, last),
         batch = CASE WHEN fresh THEN took ELSE w.batch END,
@@ -192,29 +231,36 @@ BEGIN
         wake_at = CASE WHEN answered < free THEN wake END,
         report = CASE WHEN fresh THEN coalesce(report_, w.report) ELSE w.report END
     WHERE w.name = who AND w.version = state.version;
-    RETURN QUERY WITH old AS MATERIALIZED (
-        SELECT l.ctid AS place FROM leases l WHERE offers AND l.until BETWEEN lease_floor AND now AND (l.offer_at IS NULL OR l.offer_at <= now)
-        ORDER BY l.until LIMIT {OFFERS} FOR UPDATE SKIP LOCKED
-    ), offered AS (
-        UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.ctid = old.place RETURNING l.id
-    )
-    SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
-    ORDER BY l.until + 0;
-    IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
+    IF around.lapsed THEN
+        RETURN QUERY WITH old AS MATERIALIZED (
+            SELECT l.ctid AS place FROM leases l WHERE l.until BETWEEN around.lease_floor AND now AND (l.offer_at IS NULL OR l.offer_at <= now)
+            ORDER BY l.until LIMIT {OFFERS} FOR UPDATE SKIP LOCKED
+        ), offered AS (
+            UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.ctid = old.place RETURNING l.id
+        )
+        SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
+        ORDER BY l.until + 0;
+    END IF;
+    IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations, t_origins); END IF;
+    IF fresh AND c_whats <> '{}' THEN INSERT INTO counted SELECT * FROM unnest(c_whats, c_names, c_reasons, c_counts); END IF;
     IF known = '{}' AND free = 0 THEN  -- the worker stops: wake another one, which wakes at the coming times instead
         tasks := tasks || NULL::text;
         dues := dues || now;
     END IF;
-    hinted := to_hint(tasks, dues, now);
-    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+    IF tasks <> '{}' THEN hinted := to_hint(tasks, dues, now); END IF;
+    IF around.recorded THEN
         PERFORM record_events(me, 'runs', NULL, touched || CASE WHEN fresh THEN took END, NULL, NULL, NULL, NULL, now);
     END IF;
-    PERFORM send_hints(me, hinted, touched);
-    IF took <> '{}' OR ticking > 0 THEN PERFORM raise_floors(took, now); END IF;
+    IF hinted <> '{}' OR touched <> '{}' THEN PERFORM send_hints(me, hinted, touched); END IF;
+    IF (took <> '{}' OR ticking > 0) AND (now BETWEEN around.raised_at AND around.raised_at + {RAISE_EVERY}) IS NOT TRUE THEN
+        PERFORM raise_floors(took, now);
+    END IF;
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
         'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'passed_over', passed_over,
-        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'), 'orders',
-        (SELECT json_build_array(w.seats, w.quiet, w.stop) FROM workers w WHERE w.name = who))::text, (NULL::runs).*;
+        'hinted', hinted, 'touched', touched, 'orders',
+        (SELECT json_build_array(w.seats, w.quiet, w.stop) FROM workers w WHERE w.name = who),
+        'overrides', (SELECT json_agg(o.spec::json) FROM specs o WHERE took <> '{}' AND o.name = ANY(ARRAY(
+            SELECT DISTINCT 'override ' || l.task FROM leases l WHERE l.id = ANY(took)))))::text, (NULL::runs).*;
 END $$;
 
 -- Offer the schedules `ids`, which the claim at `claimed_at` got and its client could not read, again only after `seconds`: else

@@ -20,8 +20,9 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     here float8;
     known float8;
+    noted boolean;
 BEGIN
-    IF keep THEN PERFORM note_write(extract(epoch FROM clock_timestamp())::float8 + skew); END IF;
+    IF keep THEN noted := note_write(extract(epoch FROM clock_timestamp())::float8 + skew); END IF;
     here := round((extract(epoch FROM clock_timestamp())::float8 + skew) * {PER_SECOND}::float8) / {PER_SECOND}::float8;
     known := (SELECT c.last_value FROM clock c) / {PER_SECOND}::float8;
     IF keep AND here > known + 0.05 * (skew = 0)::integer THEN

@@ -78,15 +78,22 @@ BEGIN
     END IF;
 END $$;
 
+-- Whether the pause of a task is in force; a pause may end by itself.
+CREATE OR REPLACE FUNCTION is_paused(which text, now float8) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM specs s WHERE s.name = which AND s.paused)
+       AND NOT EXISTS (SELECT FROM pauses p WHERE p.task = which AND p.until <= now)
+$$;
+
 -- Apply a command to a task. Cancel and drop end its queued runs, at most {DROPPED_AT_ONCE} at a time; pause and resume change
--- the flag `paused` of its spec. Lock order: queue (6), by id, with the runs that wait for the ended runs.
+-- the flag `paused` of its spec, and the row of a pause that ends by itself. Lock order: queue (6), by id, with the runs that wait for the ended runs.
 CREATE OR REPLACE FUNCTION control_task(
-    command text, which text, new_note text, now float8, OUT changed integer, OUT tasks text[], OUT dues float8[],
-    OUT touched text[]
+    command text, which text, new_note text, new_until float8, now float8, OUT changed integer, OUT tasks text[],
+    OUT dues float8[], OUT touched text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     waiting text[];
     gone record;
+    known boolean := is_paused(which, now);
 BEGIN
     changed := 0; tasks := '{}'; dues := '{}'; touched := '{}';
     IF command IN ('cancel', 'drop') THEN
@@ -100,9 +107,14 @@ BEGIN
         changed := coalesce(cardinality(gone.ended), 0);
         touched := gone.ended; tasks := gone.tasks; dues := gone.dues;
     ELSE
+        IF known = (command = 'pause') AND (command = 'resume'
+            OR new_until IS NOT DISTINCT FROM (SELECT p.until FROM pauses p WHERE p.task = which)) THEN RETURN; END IF;
+        IF command = 'pause' AND new_until <= now THEN RETURN; END IF;
         UPDATE specs SET paused = (command = 'pause') WHERE name = which AND paused <> (command = 'pause');
-        changed := FOUND::integer;
-        IF FOUND AND command = 'resume' THEN
+        DELETE FROM pauses p WHERE p.task = which;
+        INSERT INTO pauses SELECT which, new_until WHERE command = 'pause' AND new_until IS NOT NULL;
+        changed := 1;
+        IF command = 'resume' THEN
             dues := announce(which, now);
             tasks := array_fill(any_lane(which), ARRAY[cardinality(dues)]);
         END IF;
@@ -158,6 +170,7 @@ END $$;
 -- Lock order: specs (3) by name, leases (4) by id, queue (6) by id; or schedules (2) by id; or specs (3) by name, queue (6).
 CREATE OR REPLACE FUNCTION control(
     me text, skew float8, seen float8, command text, subjects text[], new_note text, requested_by text, about text,
+    new_until float8 DEFAULT NULL,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT answers integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -207,7 +220,7 @@ BEGIN
             END IF;
             tasks := tasks || got.tasks; dues := dues || got.dues;
         ELSIF about = 'tasks' THEN
-            SELECT * INTO got FROM control_task(command, subject, new_note, now);
+            SELECT * INTO got FROM control_task(command, subject, new_note, new_until, now);
             IF got.changed > 0 THEN
                 d_tasks := d_tasks || subject; d_keys := d_keys || NULL::text; d_runs := d_runs || NULL::text;
                 d_counts := d_counts || got.changed::bigint;

@@ -15,6 +15,7 @@ BEGIN
     dues := '{}';
     IF fresh THEN
         answer := 'added';
+        PERFORM put_in_force(new.name);
         UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
         RETURN;
     END IF;
@@ -26,6 +27,7 @@ BEGIN
         per_key = new.per_key, rate_interval = new.rate_interval, rate_burst = new.rate_burst,
         rate_per_key = new.rate_per_key, mark_memory = new.mark_memory, limits = new.limits, weights = new.weights
     WHERE name = new.name;
+    PERFORM put_in_force(new.name);
     UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
     repaced := (new.rate_interval, new.rate_burst, new.rate_per_key)
         IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key);
@@ -108,7 +110,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Declare tasks and schedules. Each array has a place for each item: `declareds` is NULL for a task, `specs_` for a schedule.
+-- Declare tasks and schedules. Each array has a place for each item: `declareds` is NULL for a task, `specs_` for a schedule, and
+-- `enableds` for the row of a named limit that a task has: it is added if it is missing.
 CREATE OR REPLACE FUNCTION declare(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
     totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[], limits_ text[],
@@ -158,7 +161,7 @@ BEGIN
     END LOOP;
     WITH new AS (
         INSERT INTO specs
-        SELECT DISTINCT ON (i.name COLLATE "C") i.name, i.spec, i.enabled, false, i.gated, i.total, i.per_key, i.pace,
+        SELECT DISTINCT ON (i.name COLLATE "C") i.name, i.spec, coalesce(i.enabled, true), false, i.gated, i.total, i.per_key, i.pace,
                i.burst, i.by_key, i.memory, coalesce(string_to_array(i.limits, E'\n'), '{}'), weights_of(i.spec)
         FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories, limits_)
             WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, limits, place)
@@ -175,7 +178,7 @@ BEGIN
     END IF;
     FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories, limits_)
             WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, limits, place)
-            WHERE i.spec IS NOT NULL ORDER BY i.place LOOP
+            WHERE i.spec IS NOT NULL AND i.enabled IS NOT NULL ORDER BY i.place LOOP
         SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
             item.per_key, item.pace, item.burst, item.by_key, item.memory,
             coalesce(string_to_array(item.limits, E'\n'), '{}'), weights_of(item.spec), '{}'::text[])::specs, item.name = ANY(added), now);

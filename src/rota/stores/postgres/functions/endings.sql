@@ -27,6 +27,8 @@ DECLARE
     new record;
 BEGIN
     IF coalesce(cardinality(tasks), 0) = 0 THEN RETURN; END IF;
+    INSERT INTO counted SELECT 'decided', d.task, d.reason, sum(coalesce(d.count, 1))
+    FROM unnest(tasks, reasons, counts) AS d (task, reason, count) GROUP BY d.task, d.reason;
     FOR new IN
         SELECT d.task, coalesce(d.key, '') AS key, d.reason, sum(coalesce(d.count, 1)) AS count,
                (array_agg(d.run ORDER BY d.place DESC))[1] AS run, (array_agg(d.note ORDER BY d.place DESC))[1] AS note
@@ -55,6 +57,7 @@ DECLARE
     ids text[];
 BEGIN
     IF NOT EXISTS (SELECT FROM callbacks c WHERE c.run = ANY(ended)) THEN RETURN '{}'; END IF;
+    PERFORM know_queues(array_agg(c.task), array_agg(c.queue)) FROM callbacks c WHERE c.run = ANY(ended) AND c.queue <> '';
     WITH taken AS (
         DELETE FROM callbacks WHERE run = ANY(ended) RETURNING *
     ), news AS (

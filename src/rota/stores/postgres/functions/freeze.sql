@@ -37,5 +37,8 @@ BEGIN
             hinted := to_hint(tasks, dues, now);
         END IF;
     END IF;
+    IF answers[1] AND (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_events(me, 'tasks', ARRAY[CASE WHEN wanted THEN 'frozen' ELSE 'thawed' END], '{""}', '{""}', NULL, NULL, NULL, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -56,7 +56,7 @@ END $$;
 CREATE OR REPLACE FUNCTION to_hint(tasks text[], dues float8[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     idle_now bigint;
-    bound boolean := EXISTS (SELECT FROM workers w WHERE w.queues <> '{}');  -- a worker serves only some queues
+    bound boolean;  -- a worker serves only some queues
     hinted text[] := '{}';
     served text[];
     found_one text;
@@ -66,6 +66,7 @@ BEGIN
     IF cardinality(tasks) IS NULL OR cardinality(tasks) = 0 THEN RETURN hinted; END IF;
     SELECT count(*) INTO idle_now FROM workers_seen w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY};
     IF idle_now = 0 THEN RETURN hinted; END IF;
+    bound := EXISTS (SELECT FROM workers w WHERE w.queues <> '{}');
     FOR arrival IN
         SELECT * FROM (SELECT a.task, a.due_at, row_number() OVER (PARTITION BY a.task ORDER BY a.due_at) AS place
                        FROM unnest(tasks, dues) AS a (task, due_at)) AS ranked
@@ -138,7 +139,7 @@ DECLARE
     known text[] := ARRAY(
         SELECT DISTINCT t FROM workers_seen w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
           AND w.seen_at > now - {IDLE_MEMORY}
-          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
+          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (NOT s.enabled OR s.paused AND is_paused(t, now))));
     fresh text[] := ARRAY(
         SELECT lane_name(l.task, l.queue) FROM lanes(known, '{}') l CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM workers_seen w WHERE w.idle = 2 AND w.seen_at > now - {IDLE_MEMORY}

@@ -21,7 +21,8 @@
 --   7 marks      and rates; the lock on the gate of a task also protects the rates of the task
 --     fans       the counts of fans, by id
 --   8 decisions  by task, key and reason
---   9 stats      by minute and task
+--   9 rollups    by slot, task and origin
+--     totals     by one sweep at a time
 -- A verb that needs a lock too late for this order does not wait for it. It uses SKIP LOCKED if another row serves as well.
 -- Else it uses NOWAIT: if the row is locked, the server rolls the verb back, and the client sends the verb again.
 -- tests/stores/test_postgres_order.py checks this order.

@@ -18,12 +18,17 @@ BEGIN
         UPDATE leases l SET until = after(now, seconds), offer_at = NULL, progress = coalesce(r.progress, l.progress),
             saved = coalesce(r.saved, l.saved)
         FROM (SELECT DISTINCT ON (r.id, r.fence, r.worker) * FROM r ORDER BY r.id, r.fence, r.worker, r.place) AS r
+        LEFT JOIN leases b ON r.noted AND b.id = r.id  -- the lease as it was before
         WHERE l.id = r.id AND l.fence = r.fence AND l.worker = r.worker
-        RETURNING l.id, l.fence, l.worker, l.cancel_requested, l.pause_requested, r.noted
+        RETURNING l.id, l.fence, l.worker, l.cancel_requested, l.pause_requested,
+            r.noted AND (l.progress, l.saved) IS DISTINCT FROM (b.progress, b.saved) AS changed
     )
     SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_requested THEN 'cancel' WHEN h.pause_requested THEN 'pause'
                           ELSE 'ok' END ORDER BY r.place),
-           array_agg(r.id) FILTER (WHERE h.noted)
+           array_agg(DISTINCT r.id) FILTER (WHERE h.changed)
     INTO answers, touched FROM r LEFT JOIN renewed h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;
+    IF touched IS NOT NULL AND (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_events(me, 'runs', array_fill('progress'::text, ARRAY[cardinality(touched)]), touched, NULL, NULL, NULL, NULL, now);
+    END IF;
     PERFORM send_hints(me, NULL, touched);
 END $$;

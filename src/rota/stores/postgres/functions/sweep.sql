@@ -116,8 +116,11 @@ BEGIN
         FOR UPDATE SKIP LOCKED));
     DELETE FROM ids WHERE ctid = ANY(ARRAY(
         SELECT i.ctid FROM ids i WHERE i.ended_at <= now - {OWN_ID_MEMORY} FOR UPDATE SKIP LOCKED));
-    DELETE FROM stats WHERE ctid = ANY(ARRAY(
-        SELECT t.ctid FROM stats t WHERE t.minute BETWEEN {TOTAL} + 1 AND floor(now / 60)::bigint - {KEPT_MINUTES} FOR UPDATE SKIP LOCKED));
+    DELETE FROM rollups WHERE ctid = ANY(ARRAY(
+        SELECT r.ctid FROM unnest(ARRAY[{slot_lengths}], ARRAY[{slots_kept}]) AS s (every, kept)
+        CROSS JOIN LATERAL (SELECT t.ctid FROM rollups t WHERE t.every = s.every AND t.minute <= floor(now / 60)::bigint - s.kept
+                            FOR UPDATE SKIP LOCKED) AS r));
+    PERFORM fold_totals(now);
     DELETE FROM listeners WHERE ctid = ANY(ARRAY(
         SELECT l.ctid FROM listeners l WHERE l.until < clock_timestamp() FOR UPDATE SKIP LOCKED));
     IF pg_try_advisory_xact_lock(lock_class('floors'), 0) THEN bound := horizon(now); END IF;

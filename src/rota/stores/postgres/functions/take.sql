@@ -176,13 +176,15 @@ DECLARE
 BEGIN
     batch := '{}'; passed_over := false; again := false; skipped := false;
     SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor), array_agg(l.head)
-    INTO l_tasks, l_queues, l_priorities, l_floors, l_heads FROM lanes(startable, queues) l WHERE l.head <= now;
+    INTO l_tasks, l_queues, l_priorities, l_floors, l_heads FROM lanes(startable, queues) l
+    WHERE l.head <= now AND (l.task <> ALL(gates) OR has_room(l.task, now));  -- runs of a task that is shut are not even read
     IF l_tasks IS NULL THEN RETURN; END IF;
-    alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
-    suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
-                        AND (queues = '{}' OR q.queue = ANY(queues)) AND q.due_at <= now);
+    SELECT NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0),
+           EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
+                   AND (queues = '{}' OR q.queue = ANY(queues)) AND q.due_at <= now)
+    INTO alone, suspects;
     IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
-        batch := take_lane(who, num, l_tasks[1], l_queues[1], l_priorities[1], l_floors[1], free, seconds, now);
+        batch := take_lane(who, num, l_tasks[1], l_queues[1], l_priorities[1], l_heads[1], free, seconds, now);
         passed_over := NOT alone;
         skipped := cardinality(batch) < free AND EXISTS (
             SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.queue = l_queues[1] AND q.priority = l_priorities[1]
@@ -222,10 +224,11 @@ BEGIN
           AND (-q.priority, q.due_at, q.seq) < (-l.priority, l.due_at, l.seq))));
 END $$;
 
--- Take runs in the common case, by one statement: one lane, no gate, no suspect. Runs that another verb has locked are skipped
--- (SKIP LOCKED).
+-- Take runs in the common case, by one statement: one lane, no gate, no suspect. `head`: where the first run of the lane was found
+-- just now; a run that has come in below it since then is left for the next claim. Runs that another verb has locked are
+-- skipped (SKIP LOCKED).
 CREATE OR REPLACE FUNCTION take_lane(
-    who text, num bigint, which text, in_queue text, level smallint, lane_floor float8, free integer, seconds float8, now float8
+    who text, num bigint, which text, in_queue text, level smallint, head float8, free integer, seconds float8, now float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     batch text[];
@@ -234,7 +237,7 @@ BEGIN
         DELETE FROM queue WHERE ctid = ANY(ARRAY(
             SELECT q.ctid FROM queue q
             WHERE q.hold = 0 AND q.task = which AND q.queue = in_queue AND q.priority = level
-              AND q.lane_at BETWEEN lane_floor AND now
+              AND q.lane_at BETWEEN head AND now
               AND (q.expires_at IS NULL OR q.expires_at > now)
             ORDER BY q.lane_at, q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
     ), kept AS (

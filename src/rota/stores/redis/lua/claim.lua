@@ -1,8 +1,8 @@
--- with: clock book events policies holds hints schedules output gates wakes shares
+-- with: clock book events policies holds hints schedules output gates wakes shares charts
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
-local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took, queues, alone = unpack(request, 1, 12)
+local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took, queues, alone, totals = unpack(request, 1, 13)
 
 -- `crew` is a digest of the worker's tasks and queues. These themselves are read only when the crew is new.
 if has_tasks and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
@@ -301,13 +301,21 @@ local function register(idle, ready, wake)
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
-    local minute = math.floor(now / 60)
-    for i = 1, #tallies, 2 do
-      call("HINCRBY", ROOT .. "m:" .. minute, tallies[i], tallies[i + 1])
-      call("HINCRBY", ROOT .. "m:" .. TOTAL, tallies[i], tallies[i + 1])
-    end
-    if #tallies > 0 then call("ZADD", ROOT .. "minutes", minute, minute) end
+    charts.add(tallies)
+    charts.count(totals)
   end
+end
+
+-- The rows of the overrides that change how runs of the tasks are called. A repeated claim has looked at no task.
+local function overridden_policies()
+  local texts = {}
+  if n <= last then
+    for _, task in ipairs(cmsgpack.unpack(ARGV[4])) do policies.spec_of(task) end
+  end
+  for _, spec in pairs(specs) do
+    if spec and spec[S_OVERRIDES] and spec[S_OVERRIDES][2] then texts[#texts + 1] = spec[S_OVERRIDES][2] end
+  end
+  return texts
 end
 
 local late = holds.expire_due()
@@ -328,4 +336,4 @@ local lapsed = offer_lapsed()
 if not has_tasks and not idle then book.arrive(false, now) end
 hints.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, passed_over and 1 or 0, found, lapsed, due, late,
-  row[W_ORDERS] and cmsgpack.pack(row[W_ORDERS]) or false }
+  row[W_ORDERS] and cmsgpack.pack(row[W_ORDERS]) or false, overridden_policies() }

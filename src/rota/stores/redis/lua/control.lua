@@ -4,7 +4,7 @@
 -- command in its lease when it renews.
 local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed", delete = "deleted" }
 local request = cmsgpack.unpack(ARGV[3])
-local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]
+local command, of, note, by, names, ends = request[1], request[2], request[3] or false, request[4], request[5], request[6]
 
 -- Write the command into the lease of `run`; false if the lease has it already.
 local function notify(run, cancel, pause)
@@ -125,12 +125,13 @@ local function control_task(item)
   if command == "cancel" or command == "drop" then
     changes = drop(task)
   else
-    local spec = policies.spec_of(task) or item[2]
-    if spec[S_PAUSED] == (command == "pause") then return 0 end
-    spec[S_PAUSED], changes = command == "pause", 1
-    specs[task] = spec
+    local spec = policies.declared(task) or item[2]
+    local pausing = command == "pause"
+    if policies.is_paused(spec) == pausing and (not pausing or (spec[S_PAUSED_UNTIL] or false) == ends) then return 0 end
+    if pausing and ends and ends <= now then return 0 end
+    spec[S_PAUSED], spec[S_PAUSED_UNTIL], changes = pausing, pausing and ends, 1
+    policies.put_spec(task, spec)
     events.record(REASONS[command], "tasks", task, task)
-    book.hput(SPECS, task, cmsgpack.pack(spec))
     if command == "resume" then holds.announce(task) end
   end
   if changes > 0 then policies.count_decision(task, false, REASONS[command], changes, false, note, by) end
@@ -140,7 +141,7 @@ end
 -- Pause or resume a key of a task; `item` is as in control_task, with the key. A claim parks the due runs of a paused key.
 local function control_key(item)
   local task, key, pausing, kept, known = item[1], item[3], command == "pause", {}, false
-  local spec = policies.spec_of(task) or item[2]
+  local spec = policies.declared(task) or item[2]
   for _, each in ipairs(spec[S_PAUSED_KEYS] or {}) do
     if each == key then known = true else kept[#kept + 1] = each end
   end
@@ -148,9 +149,8 @@ local function control_key(item)
   if pausing and #kept >= PAUSED_KEYS then return 0 end
   if pausing then kept[#kept + 1] = key end
   spec[S_PAUSED_KEYS] = #kept > 0 and kept
-  specs[task] = spec
+  policies.put_spec(task, spec)
   events.record(REASONS[command], "tasks", task, task, key)
-  book.hput(SPECS, task, cmsgpack.pack(spec))
   policies.count_decision(task, key, REASONS[command], 1, false, note, by)
   if not pausing then
     holds.unpark_all(task)

@@ -2,23 +2,17 @@
 -- twin: rota/stores/ledger/declare.py
 -- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed but
 -- what the terms say.
-local function forget_rates(task)
-  local name = ROOT .. "rate:" .. task
-  for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
-  call("DEL", name)
-end
-
 local function declare_task(task, spec)
-  local before = policies.spec_of(task)
+  local before = policies.declared(task)
   spec[S_PAUSED], spec[S_PAUSED_KEYS] = before and before[S_PAUSED], before and before[S_PAUSED_KEYS] or false
+  spec[S_PAUSED_UNTIL] = before and before[S_PAUSED_UNTIL] or false
   if before and before[S_TEXT] == spec[S_TEXT] then return "unchanged" end
-  specs[task] = spec
-  book.hput(SPECS, task, cmsgpack.pack(spec))
+  policies.put_spec(task, spec)
   for i = 1, #(spec[S_LIMITS] or {}), 2 do call("SADD", ROOT .. "limited:" .. spec[S_LIMITS][i], task) end
   if not before then return "added" end
   local regated = spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE]
   -- a time at which the old rate opens may be days away
-  if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
+  if spec[S_RATE] ~= before[S_RATE] then policies.forget_rates(task) end
   if regated then holds.unpark_all(task) end
   if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then holds.announce(task) end
   return "changed"
@@ -76,14 +70,18 @@ local answer, items = { instant(now) }, cmsgpack.unpack(ARGV[3])
 local given = ARGV[4] and cmsgpack.unpack(ARGV[4])
 local terms = given or { {}, {} }
 local refused = given and refused_terms(items, terms[1], terms[2])
-for i, item in ipairs(items) do
-  local task = item[1] == "task"
-  local declared = refused or (task and declare_task(item[2], item[3])) or declare_schedule(item[3])
-  if declared == "added" or declared == "changed" then
-    local about = task and item[2] or item[3][SCHED_TASK]
-    events.record("declared", item[1] .. "s", item[2], about, not task and item[3][SCHED_KEY], false, declared)
+for _, item in ipairs(items) do
+  if item[1] == "limit" then -- a task has this named limit: its row is added if it is missing
+    if not refused and not policies.declared(item[2]) then declare_task(item[2], item[3]) end
+  else
+    local task = item[1] == "task"
+    local declared = refused or (task and declare_task(item[2], item[3])) or declare_schedule(item[3])
+    if declared == "added" or declared == "changed" then
+      local about = task and item[2] or item[3][SCHED_TASK]
+      events.record("declared", item[1] .. "s", item[2], about, not task and item[3][SCHED_KEY], false, declared)
+    end
+    answer[#answer + 1] = declared
   end
-  answer[i + 1] = declared
 end
 for _, id in ipairs(terms[2]) do answer[#answer + 1] = refused or drop_schedule(id) end
 audit.keep(ARGV[5], answer)

@@ -9,9 +9,11 @@ local function set_freeze()
   if wanted then
     if known and known[2] == until_ and known[3] == note and known[4] == by then return 0 end
     call("HSET", ROOT .. "freeze", "", cmsgpack.pack({ now, until_, note, by }))
+    events.record("frozen", "tasks", "", "")
     return 1
   end
   call("DEL", ROOT .. "freeze")
+  if known then events.record("thawed", "tasks", "", "") end
   for _, name in ipairs(known and call("HKEYS", COUNTS) or {}) do
     if name:sub(1, 2) == "q:" then holds.announce(name:sub(3)) end
   end

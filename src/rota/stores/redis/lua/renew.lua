@@ -15,10 +15,13 @@ local function renew(item)
   book.zput(LAPSE, item[N_RUN], deadline)
   if item[N_NOTED] then
     local run = book.get(item[N_RUN])
-    run[PROGRESS] = item[N_PROGRESS] or run[PROGRESS]
-    run[SAVED] = item[N_SAVED] or run[SAVED]
-    book.save(run)
-    touched[run.id] = true
+    local progress, saved = item[N_PROGRESS] or run[PROGRESS], item[N_SAVED] or run[SAVED]
+    if progress ~= run[PROGRESS] or saved ~= run[SAVED] then
+      run[PROGRESS], run[SAVED] = progress, saved
+      book.save(run)
+      touched[run.id] = true
+      events.record_run("progress", run, nil, lease)
+    end
   end
   return lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause" or "ok")
 end

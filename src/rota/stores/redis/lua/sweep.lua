@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints schedules forget
+-- with: clock book events policies holds hints schedules forget charts
 -- twin: rota/stores/retention.py
 -- sweep: expire runs that are too late to start, and forget what ended long ago; a bounded number in one script.
 local request = cmsgpack.unpack(ARGV[3])
@@ -67,10 +67,18 @@ local function forget_others()
     call("ZREMRANGEBYSCORE", name, "-inf", now)
     if call("EXISTS", name) == 0 then call("ZREM", ROOT .. "rated", task) end
   end
-  for _, minute in ipairs(oldest(ROOT .. "minutes", math.floor(now / 60) - KEPT_MINUTES)) do
+  for _, minute in ipairs(oldest(ROOT .. "minutes", math.floor(now / 60) - MINUTES_KEPT)) do -- those of earlier versions
     call("DEL", ROOT .. "m:" .. minute)
     call("ZREM", ROOT .. "minutes", minute)
   end
+  for _, kept in ipairs({ SLOTS_KEPT }) do
+    local index = ROOT .. "slots:" .. kept[1]
+    for _, begin in ipairs(oldest(index, math.floor(now / 60) - kept[2])) do
+      call("DEL", ROOT .. "s:" .. kept[1] .. ":" .. begin)
+      call("ZREM", index, begin)
+    end
+  end
+  for _, field in ipairs(oldest(ROOT .. "totalled", now - TOTAL_MEMORY)) do charts.forget_total(field) end
 end
 
 -- Only a bounded number: MAXLEN keeps the number of all events small.

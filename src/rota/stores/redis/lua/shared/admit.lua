@@ -289,6 +289,7 @@ function admit.admit_all(items)
   for i, item in ipairs(items) do
     local run, reason = admit.admit(item)
     local same = reason == "joined" and run == item[I_ID] -- its id was put before: perhaps this put, sent again
+    if reason == "accepted" then policies.count_decided(item[I_TASK], reason, 1) end
     if reason ~= "accepted" and not same then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
     if reason ~= "accepted" and reason ~= "joined" then
       events.record("refused", "runs", run, item[I_TASK], item[I_KEY], false, reason)

@@ -116,7 +116,7 @@ end
 function hints.hand_over(sleeper)
   local worker, spec = sleeper[1], policies.spec_of(book.task_of(arrival_names[1]))
   local channel = ROOT .. "hints:" .. worker
-  if arrival_dues[1] > now or policies.starts_nothing(spec) or policies.is_gated(spec) then return false end
+  if arrival_dues[1] > now or policies.starts_nothing(spec) or policies.is_gated(spec) or (spec and spec[S_OVERRIDES]) then return false end
   local row = call("HGET", ROOT .. "workers", worker)
   row = row and cmsgpack.unpack(row)
   if not (row and row[W_READY] and hints.is_heard(channel)) then return false end

@@ -4,17 +4,65 @@ local policies = {}
 
 local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
 
-local specs, decisions = {}, {}
+local specs, decisions, totals = {}, {}, {}
 
+local override_row, declared = "override ", {}
+
+local function read_spec(text)
+  local readable, found = pcall(cmsgpack.unpack, text)
+  return readable and type(found) == "table" and found -- a spec that cannot be read counts as none
+end
+
+-- What the code says, with what an operator says in its place: `over` is the row of the overrides.
+local function overridden(spec, over)
+  if not over or not over[S_OVERRIDES] then return spec end
+  local merged = {}
+  for place, value in ipairs(spec or over) do merged[place] = value end
+  merged[S_OVERRIDES], merged[S_ENABLED] = over[S_OVERRIDES], merged[S_ENABLED] and over[S_ENABLED]
+  if over[S_LIMIT] ~= "" then
+    merged[S_TOTAL], merged[S_PER_KEY], merged[S_LIMIT] = over[S_TOTAL], over[S_PER_KEY], over[S_LIMIT]
+  end
+  if over[S_RATE] ~= "" then
+    merged[S_INTERVAL], merged[S_BURST], merged[S_EACH] = over[S_INTERVAL], over[S_BURST], over[S_EACH]
+    merged[S_RATE] = over[S_RATE]
+  end
+  return merged
+end
+
+-- The spec that is in force. It is not written back: put_spec takes what `declared` gives.
 function policies.spec_of(task)
   local spec = specs[task]
   if spec == nil then
-    local text = call("HGET", SPECS, task)
-    local readable, found = pcall(cmsgpack.unpack, text)
-    spec = readable and type(found) == "table" and found -- a spec that cannot be read counts as none
+    local texts = call("HMGET", SPECS, task, override_row .. task)
+    spec = texts[1] and read_spec(texts[1])
+    if declared[task] ~= nil then spec = declared[task] end
+    local over = texts[2] and read_spec(texts[2])
+    if declared[override_row .. task] ~= nil then over = declared[override_row .. task] end
+    spec = overridden(spec, over)
     specs[task] = spec
   end
   return spec
+end
+
+-- The spec as it is stored.
+function policies.declared(task)
+  if declared[task] == nil then
+    local text = call("HGET", SPECS, task)
+    declared[task] = text and read_spec(text)
+  end
+  return declared[task]
+end
+
+-- Store a spec. `about`: the task that the row is about, if it has another name.
+function policies.put_spec(task, spec, about)
+  declared[task], specs[about or task] = spec, nil
+  book.hput(SPECS, task, cmsgpack.pack(spec))
+end
+
+function policies.forget_rates(task)
+  local name = ROOT .. "rate:" .. task
+  for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
+  call("DEL", name)
 end
 
 local freeze
@@ -29,9 +77,15 @@ function policies.frozen()
   return freeze
 end
 
+-- Whether the pause of a task is in force; a pause may end by itself.
+function policies.is_paused(spec)
+  local ends = spec[S_PAUSED_UNTIL]
+  return spec[S_PAUSED] and (not ends or ends > now)
+end
+
 -- Whether no run of this task starts now: the store is frozen, the task is paused, or its code disables it.
 function policies.starts_nothing(spec)
-  return policies.frozen() or spec and (spec[S_PAUSED] or not spec[S_ENABLED])
+  return policies.frozen() or spec and (not spec[S_ENABLED] or policies.is_paused(spec))
 end
 
 function policies.is_gated(spec)
@@ -66,8 +120,15 @@ function policies.drop_mark(task, key)
   book.zput(ROOT .. "marks:" .. task, pair(task, key), false)
 end
 
+-- Add `number` to the total of what is decided about a task for this reason.
+function policies.count_decided(task, reason, number)
+  local name = pair("decided", pair(task, reason))
+  totals[name] = (totals[name] or 0) + number
+end
+
 -- Add `number` to the row of (task, key, reason).
 function policies.count_decision(task, key, reason, number, run, note, by)
+  policies.count_decided(task, reason, number)
   local name = pair(task, pair(key or "", reason))
   local row = decisions[name]
   if not row then
@@ -84,5 +145,6 @@ function policies.write_decisions()
     book.hput(DECISIONS, name, cmsgpack.pack(row))
     book.zput(ROOT .. "decided", name, now)
   end
-  decisions = {}
+  for name, number in pairs(totals) do call("HINCRBY", ROOT .. "totals", name, number) end
+  decisions, totals = {}, {}
 end
