@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rota.domain.event import Event
     from rota.domain.failure import Failure
     from rota.domain.guards import Sliding
+    from rota.domain.overrides import Overrides
     from rota.domain.period import Period
     from rota.domain.policy import Limit, Rate, Retry, Share
     from rota.domain.results import StatusReport, status_dict
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rota.domain.user_key import UserKey, UserParts
     from rota.engine.context import Context
     from rota.engine.gathered import FailedChild, FailedChildren, Results
+    from rota.engine.middleware import CallNext
     from rota.engine.steps import Inputs
     from rota.errors import (
         Discard,
@@ -92,13 +94,14 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "CallArgument", "Chain", "ChainHandle", "Client",
+    "Activity", "At", "AtStart", "Backend", "Bound", "Breaker", "CallArgument", "CallNext", "Chain", "ChainHandle",
+    "Client",
     "Context", "Count", "Cron", "DailyAt", "Decision", "Depends", "Depth", "Discard", "DrainTimeout", "DuplicateTask",
     "Each", "Ended", "Event", "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned",
     "Fence", "Flow", "FlowStatus", "FoundRun", "GuardAnswer", "HandlerVerdict", "Health", "IdConflict", "Inputs",
     "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore",
-    "NotRunning", "NotSimulated", "NotUndoable", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
-    "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results",
+    "NotRunning", "NotSimulated", "NotUndoable", "Note", "Operated", "Overrides", "Period", "PlanOptions", "PlanReport",
+    "Portal", "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate", "Reason", "Refused", "Results",
     "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed",
     "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken",
     "Schedules", "SchemaTooNew", "Secret", "ServiceError", "Share", "Sliding", "Snooze", "StaleClaim", "State",
@@ -131,6 +134,7 @@ _MODULES = {
     "rota.domain.ended": "Ended",
     "rota.domain.failure": "Failure",
     "rota.domain.guards": "Sliding",
+    "rota.domain.overrides": "Overrides",
     "rota.domain.period": "Period",
     "rota.domain.policy": "Limit Rate Retry Share",
     "rota.domain.results": "StatusReport status_dict",
@@ -144,6 +148,7 @@ _MODULES = {
     "rota.domain.user_key": "UserKey UserParts",
     "rota.engine.context": "Context",
     "rota.engine.gathered": "FailedChild FailedChildren Results",
+    "rota.engine.middleware": "CallNext",
     "rota.engine.steps": "Inputs",
     "rota.errors": (
         "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "

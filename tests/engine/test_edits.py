@@ -78,6 +78,23 @@ async def test_changes_that_no_run_can_have_are_refused(app: Rota) -> None:
         await app.handle("0" * 26).reschedule(delay=1)
 
 
+async def test_an_argument_that_the_published_task_does_not_take_is_refused(app: Rota) -> None:
+    @app.task
+    async def anything(**more: int) -> int:
+        return len(more)
+
+    async with app:  # publishes the tasks
+        pass
+    run = await app.submit("resize", "a.png")
+    with pytest.raises(InvalidOptions, match="args: resize has no parameter 'wdth'; did you mean width"):
+        await run.update(args={"wdth": 640})
+    with pytest.raises(InvalidOptions, match="no parameter"):
+        await run.update(args={"wdth": None})
+    assert await run.update(args={"width": 640}) is True
+    assert (await (await app.run(run.id)).update(args={"width": None})) is True
+    assert await (await anything.submit(a=1)).update(args={"b": 2}) is True
+
+
 async def test_an_ended_run_is_deleted_after_a_minute(app: Rota) -> None:
     clock = StoreClock(app.backend)
     async with app:

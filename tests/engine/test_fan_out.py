@@ -1,10 +1,17 @@
 """Fan-out on every store: the gather gets all results, once, also from a thread."""
 
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+
 import pytest
 
-from rota import Results, Rota, RunFailed, State
-from rota.domain.fan import Fan
+from rota import Results, Retry, Rota, RunFailed, State
+from rota.domain.fan import MOST, Fan
+from rota.errors import StoreError
 from rota.store import Backend, RunQuery
+from rota.stores.memory import MemoryBackend
+from storekit.faults import FaultyBackend
 
 
 async def test_the_gather_reads_all_results_page_by_page(backend: Backend) -> None:
@@ -39,3 +46,159 @@ async def test_the_gather_reads_all_results_page_by_page(backend: Backend) -> No
         if backend.url != "memory://":
             with pytest.raises(RunFailed, match="write `async for result in results`"):
                 await (await (double.map([1]) >> greedy).submit()).result(timeout=60)
+
+
+async def test_children_start_while_the_mapper_still_yields(backend: Backend) -> None:
+    """1,001 items: the first thousand are put, and the first of them succeeds, before the mapper goes on."""
+    app, first = Rota(backend), threading.Event()
+
+    @app.task
+    def find() -> Iterator[int]:
+        yield from range(1_000)
+        assert first.wait(30), "no child has started"
+        yield 1_000
+
+    @app.task
+    async def touch(n: int) -> int:
+        first.set()
+        return n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return sum([n async for n in results])
+
+    async with app:
+        handle = await (find.bind() >> touch.each() >> gather).submit()
+        assert await handle.result(timeout=60) == 1_000 * 1_001 // 2
+        assert await handle.steps["find"].result() == 1_001
+
+
+async def test_a_mapper_that_fails_after_a_part_is_called_again_and_makes_no_child_twice(backend: Backend) -> None:
+    app, calls, touched = Rota(backend), list[int](), list[int]()
+
+    @app.task(retry=Retry(1, backoff="fixed", delay=0))
+    async def find() -> AsyncIterator[int]:
+        calls.append(1)
+        for n in range(1_005):
+            yield n
+        if len(calls) == 1:
+            raise ValueError("once")
+
+    @app.task
+    async def touch(n: int) -> int:
+        touched.append(n)
+        return n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return len(results)
+
+    async with app:
+        handle = await (find.bind() >> touch.each() >> gather).submit()
+        assert await handle.result(timeout=60) == 1_005
+    assert len(calls) == 2
+    assert sorted(touched) == list(range(1_005))
+
+
+async def test_a_mapper_whose_store_fails_is_given_back_and_not_charged() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app, calls = Rota(backend), list[int]()
+
+    @app.task
+    async def find() -> AsyncIterator[int]:
+        calls.append(1)
+        if len(calls) == 1:
+            backend.fail("put", StoreError("no disk"))
+        for n in range(3):
+            yield n
+
+    @app.task
+    async def touch(n: int) -> int:
+        return n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return len(results)
+
+    async with app:
+        handle = await (find.bind() >> touch.each() >> gather).submit()
+        assert await handle.result(timeout=60) == 3
+        (run,) = (await app.client().runs(RunQuery(task="find"))).runs
+    assert (len(calls), run.failures) == (2, 0)
+
+
+async def test_a_map_whose_submitter_dies_between_two_parts_leaves_a_gather_that_waits_and_says_so() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+
+    @app.task
+    async def touch(n: int) -> int:
+        return n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return len(results)
+
+    class Killed(BaseException):
+        pass
+
+    async with app:
+        backend.fail("put", Killed(), after=1)
+        with pytest.raises(Killed):
+            await (touch.map(range(1_500)) >> gather).submit()
+        (waiting,) = [run async for run in app.runs(task="gather")]
+        while (await app.runs(task="touch", state="succeeded").count()).count < 1_000:
+            await app.client().news(0.05)
+        assert "waits for 500 of 1,500 runs to end" in str(await app.handle(waiting.id).why())
+        assert await app.handle(waiting.id).cancel()
+
+
+async def test_a_thread_that_yields_on_after_its_timeout_makes_no_more_children() -> None:
+    app, closed, given = Rota("memory://"), threading.Event(), list[int]()
+
+    @app.task(timeout=0.1)
+    def find() -> Iterator[int]:
+        try:
+            for n in range(MOST):
+                given.append(n)
+                yield n
+        finally:
+            closed.set()
+
+    @app.task
+    async def touch(n: int) -> int:
+        return n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return len(results)
+
+    async with app:
+        handle = await (find.bind() >> touch.each() >> gather).submit()
+        with pytest.raises(RunFailed, match="took longer than"):
+            await handle.steps["find"].result(timeout=60)
+        assert (await handle.steps["gather"].refresh()).state is State.QUEUED, "a retry of find may go on"
+        assert await asyncio.to_thread(closed.wait, 60)
+    assert len(given) < MOST
+
+
+async def test_a_list_that_is_too_long_makes_no_child() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def find() -> list[int]:
+        return list(range(MOST + 1))
+
+    @app.task
+    async def touch(n: int) -> int:
+        return n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return len(results)
+
+    async with app:
+        handle = await (find.bind() >> touch.each() >> gather).submit()
+        with pytest.raises(RunFailed, match="find returned 100,001 items"):
+            await handle.steps["find"].result(timeout=60)
+        assert [run async for run in app.runs(task="touch")] == []

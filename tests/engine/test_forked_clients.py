@@ -1,8 +1,12 @@
-"""A forked child is a client of its own: it inherits no lock, no engine and no open file."""
+"""A forked child is a client of its own: it inherits no lock, no engine, no connection and no open file."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.server_fixtures import Servers
 
 APP = """
 import asyncio, os, signal, sys, threading
@@ -16,9 +20,22 @@ async def quick(n: int) -> int:
 """
 
 
+@pytest.fixture(params=["sqlite", "valkey-9", "postgres-18"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, servers: Servers, namespace: str) -> str:
+    """A new store of each kind that other processes can open."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/rota.db"
+    place = servers.get(request.param).url
+    return f"{place}{'&' if '?' in place else '?'}{'schema' if 'postgres' in place else 'namespace'}={namespace}"
+
+
 def run_on_a_new_file(code: str, folder: Path) -> None:
+    run_on(f"sqlite:///{folder}/rota.db", code)
+
+
+def run_on(url: str, code: str) -> None:
     """In a process of its own, with the app above; it must end well."""
-    command = [sys.executable, "-c", APP + code, f"sqlite:///{folder}/rota.db"]
+    command = [sys.executable, "-c", APP + code, url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -47,8 +64,8 @@ asyncio.run(main())
 """
 
 
-def test_a_forked_child_is_a_client(tmp_path: Path) -> None:
-    run_on_a_new_file(FORKED, tmp_path)
+def test_a_forked_child_is_a_client(url: str) -> None:
+    run_on(url, FORKED)
 
 
 FORKED_IN_A_TRANSACTION = """
@@ -92,7 +109,7 @@ async def child():
         await quick.submit(2)
         os.write(from_child, b".")
         os.read(to_child, 1)
-        await quick.submit(3)  # the parent has closed the file
+        await quick.submit(3)  # the parent has closed its store
 
 async def main():
     async with app.client():
@@ -112,8 +129,46 @@ asyncio.run(main())
 """
 
 
-def test_a_forked_child_keeps_its_file_when_the_parent_closes_it(tmp_path: Path) -> None:
-    run_on_a_new_file(FORKED_AND_LEFT, tmp_path)
+def test_a_forked_child_keeps_its_store_when_the_parent_closes_its_own(url: str) -> None:
+    run_on(url, FORKED_AND_LEFT)
+
+
+FORKED_BESIDE_CALLS = """
+import queue
+
+ids, submitted, stop = [quick.submit_sync(1).id], queue.SimpleQueue(), threading.Event()
+
+def submit():
+    while not stop.is_set():
+        ids.append(quick.submit_sync(1).id)
+        submitted.put(None)
+
+threads = [threading.Thread(target=submit) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(5):
+    pid = os.fork()  # requests of the parent are under way, and their answers are for the parent
+    if pid == 0:
+        code = 1
+        try:
+            signal.alarm(20)
+            assert quick.submit_sync(2).id not in ids
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0, "the child failed"
+    for _ in threads:
+        submitted.get(timeout=20)
+stop.set()
+for thread in threads:
+    thread.join()
+depth = app.portal.call(app.depths)["quick"]
+assert depth.queued == len(set(ids)) + 5, (depth, len(ids))
+"""
+
+
+def test_parent_and_child_take_no_answer_of_each_other(url: str) -> None:
+    run_on(url, FORKED_BESIDE_CALLS)
 
 
 INHERITED_LOCKS = """

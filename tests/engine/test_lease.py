@@ -44,13 +44,16 @@ async def test_one_caller_at_a_time_has_the_lease_and_the_fence_grows(backend: B
 
 async def test_the_lease_of_a_dead_holder_goes_to_the_next_without_any_worker(backend: Backend) -> None:
     app, entered = Rota(backend), asyncio.get_running_loop().create_future()
+    cut_off = FaultyBackend(backend)
+    cut_off.fail("renew", "request lost", times=1000)
+    other = Rota(cut_off)
 
     async def hold() -> None:
-        async with app.lease("nightly", seconds=60) as fence:
+        async with other.lease("nightly", seconds=60) as fence:
             entered.set_result(fence)
             await asyncio.Event().wait()
 
-    async with app.client():
+    async with app.client(), other.client():
         dead = asyncio.create_task(hold())
         first = await entered
         with pytest.raises(TimeoutError, match=r"lease nightly was not free within 0\.1 s"):

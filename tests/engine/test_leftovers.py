@@ -16,7 +16,9 @@ from storekit.contract import new_run
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    """All warnings, but for those of the watchdog: on a busy machine, the loop may turn late."""
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING and record.module != "watchdog"]
+    return [record.getMessage() for record in told]
 
 
 async def test_a_start_tells_of_queued_runs_whose_task_nobody_knows(caplog: pytest.LogCaptureFixture) -> None:

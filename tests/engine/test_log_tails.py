@@ -61,9 +61,9 @@ async def test_each_attempt_keeps_what_it_logged_and_no_other(app: Rota, caller:
     assert [attempt.log for attempt in (await silent.refresh()).attempts] == [""], "who does not want it pays nothing"
     (text,) = [attempt.logged for attempt in (await child.refresh()).attempts]
     assert text.endswith("WARNING shop: hello child\n")
-    (item, *_) = (await caller().get(f"/api/v1/runs/{loop.id}/logs")).json()["items"]
+    (item, *_) = (await caller().get(f"/api/v1/runs/{loop.id}/log")).json()["items"]
     assert item["text"].endswith("shop: hello ***\n"), "without terminal sequences"
-    assert (await caller("viewer").get(f"/api/v1/runs/{loop.id}/logs")).status_code == 403
+    assert (await caller("viewer").get(f"/api/v1/runs/{loop.id}/log")).status_code == 403
     view = (await caller().get(f"/api/v1/runs/{thread.id}")).json()
     assert [attempt["log"] for attempt in view["attempts"]] == [True], "lists carry no logs"
 

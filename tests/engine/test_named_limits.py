@@ -49,6 +49,23 @@ async def test_the_number_is_one_row_of_the_store() -> None:
     assert [row.limit for row in rows if row.name == "limit gpu"] == [Limit(2)]
 
 
+async def test_why_says_the_number_that_the_store_has_now(tmp_path: Path) -> None:
+    first, second, gate = Rota(f"sqlite:///{tmp_path}/rota.db"), Rota(f"sqlite:///{tmp_path}/rota.db"), asyncio.Event()
+    seen = list[int]()
+    sharing(first, gate, seen)
+    second.task(name="later", limit=Limit(3, name="gpu"))(lambda: None)
+    async with first:
+        runs = [await first.submit("cut") for _ in range(4)]
+        async with second:  # the last worker that starts writes the number
+            while len(seen) < 3:
+                await first.client().news(0.02)
+            why = str(await first.why("cut"))
+        gate.set()
+        for run in runs:
+            await run.result(timeout=10)
+    assert "3 of 3 run under the limit gpu (3 of cut): the limit is reached" in why
+
+
 def test_two_numbers_for_one_name_are_refused() -> None:
     app = Rota("memory://")
     app.task(name="cut", limit=Limit(2, name="gpu"))(lambda: None)

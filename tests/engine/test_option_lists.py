@@ -119,6 +119,6 @@ def test_using_takes_the_options_of_a_submit() -> None:
     assert taken == [name for name in Options.__struct_fields__ if name != "origin"], (
         "give Task.using (rota/task/task.py) and Options (rota/domain/intake.py) the same options, in the same order"
     )
-    assert set(USING) - {"wait"} == set(taken) - {"unique", "lost"}, (
+    assert set(USING) - {"wait"} == set(taken) - {"unique", "join", "lost"}, (
         "say in USING (rota/task/kinds.py) which values it takes"
     )

@@ -50,6 +50,9 @@ async def test_a_quiet_worker_starts_nothing_until_it_is_resumed(hold: tuple[Rot
         with pytest.raises(TimeoutError):
             await run.result(timeout=0.2)
         assert (await run.refresh()).state is State.QUEUED
+        for why in (await run.why(), await app.why("quick")):
+            assert f"the 1 live worker that knows quick is quiet; `rota workers resume {name}`" in why.answer
+        assert "quiet" not in str(await app.why("hold")), "nothing of it waits"
         assert await app.workers.resume(name[:10])
         assert await run.result(timeout=4) == "done"
 

@@ -31,7 +31,7 @@ from rota.engine.executors.process import (
 )
 from rota.engine.handler import Handler
 from rota.task import takes_context
-from tests.engine import process_tasks
+from tests.engine import process_tasks, slow_start
 from tests.processes import PATIENCE, Process
 
 MAIN = Path(__file__).with_name("process_main.py")
@@ -175,8 +175,16 @@ async def test_a_child_is_killed_at_the_timeout_with_all_it_started(call: Calls)
     assert await call.pid() != child, "the next call has a new one"
 
 
-async def test_the_start_of_a_child_does_not_count_for_the_timeout(call: Calls) -> None:
-    assert await call(process_tasks.double, 1, timeout=0.05) == 2
+async def test_the_start_of_a_child_does_not_count_for_the_timeout(
+    call: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(gate := tmp_path / "gate")
+    monkeypatch.setenv("SLOW_START", str(gate))
+    calling = asyncio.create_task(call(slow_start.double, 1, timeout=1))
+    held = await asyncio.to_thread(os.open, gate, os.O_WRONLY)  # the child imports the module, and waits
+    assert not (await asyncio.wait((calling,), timeout=1.1))[0]
+    os.close(held)
+    assert await calling == 2
 
 
 async def test_a_dead_child_says_how_it_died_and_the_next_call_has_another(call: Calls) -> None:

@@ -196,3 +196,25 @@ async def test_a_thread_that_does_not_listen_is_not_waited_for_because_of_others
     release.set()
     assert left
     assert caplog.records[-1].getMessage().endswith("stopped")
+
+
+async def test_a_call_that_ends_while_its_worker_stops_is_counted() -> None:
+    app = Rota(MemoryBackend(), grace=30)
+    began, ends = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def last() -> None:
+        began.set()
+        await ends.wait()
+
+    async with app.client() as client:
+        await app.start()
+        await last.submit()
+        await began.wait()
+        stopping = asyncio.create_task(app.stop())
+        while any(loop.name == "worker" and loop.alive for loop in app.status().loops):
+            await client.news(0.05)  # until the worker has said that it stops
+        ends.set()
+        await stopping
+        (stat,) = (await client.stats()).items
+    assert (stat.tally.task, stat.tally.succeeded) == ("last", 1)

@@ -12,6 +12,7 @@ from rota import Every, Rota
 from rota.domain.intake import Timed
 from rota.domain.schedule import Schedule
 from rota.engine.hooks import Hooks
+from rota.engine.tallies import Tallies
 from rota.engine.ticks import BATCH, Ticks
 from rota.store import ClaimRequest, Fired, Reply
 from rota.stores.sqlite import SqliteBackend
@@ -46,7 +47,7 @@ async def test_a_step_is_bounded_by_the_runs_it_makes() -> None:
     begin = 1_700_000_000.0
     due = [replace(minutely, id=f"s{i}", anchor=begin, next_at=begin + 60, fires_at=begin + 60) for i in range(45)]
     store = Fires(len(due))
-    ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
+    ticks = Ticks(store, Hooks(), Tallies())  # type: ignore[arg-type]
     ticks.take(due, begin + 86_400)
     running = asyncio.create_task(ticks.run())
     async with asyncio.timeout(30):
@@ -83,7 +84,7 @@ async def test_while_the_store_takes_a_step_the_next_is_planned() -> None:
     )
     due = [replace(minutely, id=f"s{i}") for i in range(3 * BATCH)]
     store = SlowFires(len(due))
-    ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
+    ticks = Ticks(store, Hooks(), Tallies())  # type: ignore[arg-type]
     ticks.take(due, begin + 1)
     running = asyncio.create_task(ticks.run())
     async with asyncio.timeout(30):
@@ -105,7 +106,7 @@ async def test_a_tick_in_hand_is_not_taken_twice_and_one_that_did_not_apply_is_t
         call_of(task.bind()).to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin
     )
     store = Fires(2)
-    ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
+    ticks = Ticks(store, Hooks(), Tallies())  # type: ignore[arg-type]
     ticks.take([due], begin + 1)
     ticks.take([due], begin + 3)
     running = asyncio.create_task(ticks.run())

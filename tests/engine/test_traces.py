@@ -6,10 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -18,7 +21,9 @@ from opentelemetry.trace import SpanKind
 from rota import Every, Retry, Rota, Secret
 from rota.engine import traces
 from rota.engine.logs import JsonLines
+from rota.errors import RotaError
 from rota.testing import simulate
+from tests.faults.conftest import store_url as store_url
 from tests.web.conftest import Caller
 from tests.web.conftest import caller as caller
 
@@ -161,3 +166,76 @@ def test_a_program_without_opentelemetry_imports_none_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("store_url", ["sqlite", "valkey-9", "postgres-18"], indirect=True)
+async def test_the_context_of_a_submit_travels_through_every_store(store_url: str, spans: InMemorySpanExporter) -> None:
+    app = Rota(store_url)
+    linked = app.task(name="linked")(_nothing)
+    inside = app.task(name="inside", trace="parent")(_nothing)
+    async with app:
+        for task in (linked, inside):
+            await (await task.submit()).result()
+    (send,), (process,) = named(spans, "send linked"), named(spans, "process linked")
+    assert (links(process), process.parent) == (ids([send]), None)
+    (send,), (process,) = named(spans, "send inside"), named(spans, "process inside")
+    assert process.parent is not None
+    assert [(process.parent.trace_id, process.parent.span_id)] == ids([send])
+
+
+@pytest.fixture
+def metered(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: provider)
+    yield reader
+    provider.shutdown()
+
+
+def measured(reader: InMemoryMetricReader) -> dict[tuple[str, str, str], float]:
+    """The count of each metric, task and error."""
+    data = reader.get_metrics_data()
+    found: dict[tuple[str, str, str], float] = {}
+    for metric in data.resource_metrics[0].scope_metrics[0].metrics if data else ():
+        for point in metric.data.data_points:
+            given = dict(point.attributes or {})
+            assert given.pop("messaging.system") == "rota"
+            assert set(given) <= {"messaging.operation.name", "messaging.destination.name", "error.type"}
+            name = metric.name, str(given["messaging.destination.name"]), str(given.get("error.type", ""))
+            found[name] = point.value if isinstance(point, NumberDataPoint) else point.count
+    return found
+
+
+async def test_a_program_with_a_meter_provider_gets_metrics_of_its_own_process(
+    app: Rota, metered: InMemoryMetricReader
+) -> None:
+    async with app:
+        run = await app.tasks["shaky"].submit("card-4711")
+        await app.client().ended(run.id)
+        await (await app.tasks["inner"].submit()).result()
+        await app.submit_many([app.tasks["inner"].bind(), app.tasks["inner"].bind()])
+    seen = measured(metered)
+    assert seen["messaging.client.sent.messages", "shaky", ""] == 1
+    assert seen["messaging.client.sent.messages", "inner", ""] == 3
+    assert seen["messaging.client.consumed.messages", "shaky", ""] == 2
+    assert seen["messaging.process.duration", "shaky", "ValueError"] == 2
+    assert seen["rota.run.wait", "shaky", ""] == 2
+
+
+async def test_metrics_need_no_spans_and_headers_stay_empty(app: Rota, metered: InMemoryMetricReader) -> None:
+    run = await app.tasks["inner"].submit()
+    assert "traceparent" not in (await run.refresh()).headers
+    assert measured(metered) == {("messaging.client.sent.messages", "inner", ""): 1}
+
+
+async def test_a_submit_that_fails_is_counted_with_its_error(
+    app: Rota, metered: InMemoryMetricReader, tmp_path: Path
+) -> None:
+    gone = Rota(f"sqlite:///{tmp_path}/none/of/this.db")
+    gone.client().patience = 0.1
+    (tmp_path / "none").write_text("")
+    with pytest.raises(RotaError):
+        await gone.task(name="lone")(_nothing).submit()
+    ((name, task, error),) = measured(metered)
+    assert (name, task) == ("messaging.client.sent.messages", "lone")
+    assert error

@@ -85,6 +85,18 @@ async def test_every_blockage_is_told_anew(ears: Ears, watchdog: Watchdog) -> No
     assert [said[:19] for said in ears.said] == ["the event loop has ", "the event loop turn"] * 2
 
 
+def test_a_loop_that_was_closed_is_not_blocked(ears: Ears) -> None:
+    async def start() -> None:
+        Watchdog(THRESHOLD).start()
+
+    before = set(threading.enumerate())
+    asyncio.run(start())
+    for thread in set(threading.enumerate()) - before:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert ears.said == []
+
+
 async def test_a_stopped_watchdog_is_silent(ears: Ears, watchdog: Watchdog) -> None:
     watchdog.stop()
     ears.heard.wait(3 * THRESHOLD)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack,
 
 from rota.app.core import Core
 from rota.app.engine_lifecycle import AsyncOnly
-from rota.app.finding import Finding, unix_time
+from rota.app.finding import Finding
 from rota.app.leases import Fence, Leases
 from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
@@ -19,14 +19,15 @@ from rota.client.event_stream import EventStream
 from rota.client.handle import RunHandle
 from rota.client.late_store import LateStore
 from rota.client.leftovers import UnknownNames
-from rota.client.pauses import pause_task
+from rota.client.overrides import Value, override_task, spec_of
+from rota.client.pauses import end_of, freeze, pause_task
 from rota.client.portal import Portal
 from rota.client.submissions import SubmitHook
 from rota.client.workers import Workers
 from rota.domain.decision import Decision
 from rota.domain.event import Event
 from rota.domain.flow import OnFailure
-from rota.domain.intake import check_name
+from rota.domain.intake import Span, check_name
 from rota.domain.once import Once
 from rota.domain.results import FailOn
 from rota.domain.run import State
@@ -215,7 +216,7 @@ class Rota(Finding, Planning, AsyncOnly):
         A task that no worker has published takes only keyword arguments, which are not checked. Its run waits for a
         worker that knows the task, and a warning names the task that was probably meant.
         """
-        known = self._core.registry.names().get(task) or await self._remote(self._core.client, task)
+        known = self._core.registry.find(task) or await self._remote(self._core.client, task)
         if isinstance(known, RemoteTask) and not known.spec.executor:
             await self._unknown_names.warn(self._core.client, task, self._core.registry.names())
         return await known.submit(*args, **kwargs)
@@ -224,7 +225,7 @@ class Rota(Finding, Planning, AsyncOnly):
         """Touch by name. For a task that is unknown, disabled or has no activity, the decision is false and its
         `reason` says why."""
         try:
-            known: AnyTask | RemoteTask | None = self._core.registry.names().get(task)
+            known: AnyTask | RemoteTask | None = self._core.registry.find(task)
             if known is None:  # the store is asked once and without retries, because nobody waits for a touch
                 known = await self._remote(await self._core.client.store(), task)
         except StoreError as error:
@@ -247,9 +248,12 @@ class Rota(Finding, Planning, AsyncOnly):
 
         A call that a guard refuses does not stop the others: its handle is false, and raises Refused when it is used.
         """
-        once = any(call_of(bound).once is not None for bound in calls)
-        now = await self._core.client.now() if once else 0.0
-        runs = [call_of(bound).to_run_at(now) for bound in calls]
+        made = [call_of(bound) for bound in calls]
+        if any(call.once is not None for call in made):
+            now = await self._core.client.now()
+            runs = [call.to_run_at(now) for call in made]
+        else:
+            runs = [call.to_run() for call in made]
         decisions = (await self._core.client.put(runs)).items
         return [definition_of(bound.task).handle(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
@@ -389,28 +393,42 @@ class Rota(Finding, Planning, AsyncOnly):
         queries = [RunQuery(task=name, state=states, limit=1000) for name in self._all_names(task)]
         return [run.id for query in queries async for run in self._core.client.all_runs(query)]
 
-    async def pause(self, task: str, note: str | None = None, *, key: str | None = None) -> bool:
-        """Start no more runs of a task in any process, until `resume`; submits still make runs.
+    async def pause(
+        self, task: str, note: str | None = None, *, key: str | None = None, until: datetime | Span | None = None
+    ) -> bool:
+        """Start no more runs of a task in any process, until `resume` or `until`: an instant, or seconds from now by
+        the store's clock. Submits still make runs.
 
-        With `key`, only the runs of this key do not start, and 1,000 keys of a task at most can be paused.
+        With `key`, only the runs of this key do not start, and 1,000 keys of a task at most can be paused. Pause again
+        to move the end.
         """
-        return await pause_task(self._core.client, Command.PAUSE, self._all_names(task), key, note)
+        end = await end_of(self._core.client, until)
+        return await pause_task(self._core.client, Command.PAUSE, self._all_names(task), key, note, until=end)
 
     async def resume(self, task: str, note: str | None = None, *, key: str | None = None) -> bool:
         """Let runs of a paused task, or of a paused `key` of it, start again; returns whether it was paused."""
         return await pause_task(self._core.client, Command.RESUME, self._all_names(task), key, note)
 
-    async def freeze(self, until: datetime | None = None, note: str | None = None) -> bool:
-        """Start no more runs of any task in this namespace, until the instant `until` or until `thaw`. Running runs go
-        on; submits and schedules still make runs. Returns whether that changed anything."""
-        return (await self._core.client.freeze(True, unix_time(until, "until"), note)).items[0]
+    async def override(self, task: str, note: str | None = None, **values: Value) -> bool:
+        """Let what an operator says win over the code of a task, in all processes, until it is taken away (None):
+        `enabled`, `limit`, `rate`, `retry` or `timeout`. Returns False if somebody else changed it at the same time."""
+        known = self._core.registry.find(task)
+        own = None if known is None else definition_of(known).spec
+        spec = await spec_of(self._core.client, self._all_names(task)[0], own)
+        return await override_task(self._core.client, spec, values, note) is not None
+
+    async def freeze(self, until: datetime | Span | None = None, note: str | None = None) -> bool:
+        """Start no more runs of any task in this namespace, until `thaw` or `until`: an instant, or seconds from now by
+        the store's clock. Running runs go on; submits and schedules still make runs. Returns whether that changed
+        anything."""
+        return await freeze(self._core.client, until, note)
 
     async def thaw(self) -> bool:
         """Let runs start again after a `freeze`; returns whether the namespace was frozen."""
         return (await self._core.client.freeze(False)).items[0]
 
     def _all_names(self, task: str) -> list[str]:
-        known = self._core.registry.names().get(task)
+        known = self._core.registry.find(task)
         if known is not None:
             return [known.name, *known.aliases]
         try:

@@ -69,6 +69,8 @@ class Core:
         """The process that renews the leases while a call holds the interpreter."""
         self.wear: Callable[[], Wear] = Wear
         """Makes the wear of a worker: when it has done enough."""
+        self.world = REAL
+        """Clock, threads and calls of the engines that the app builds."""
         self.calls = True
         """False: an engine of this app fires schedules and rescues runs, but calls no task of the app."""
         self.hooks = Hooks()
@@ -85,6 +87,11 @@ class Core:
             from rota.app.http_task import OPTIONS, http_task
 
             self.registry.define(http_task(settings.http_hosts), dict(OPTIONS))
+        if settings.heartbeat_url is not None:
+            from rota.app.heartbeat import heartbeat_task, options
+
+            task = heartbeat_task(settings.heartbeat_url, settings.http_hosts)
+            self.registry.define(task, options(settings.heartbeat_every))
         self._backend = connect(settings.store_url) if backend is None else backend
         self.client = self._new_client(self._backend)
         self.lifecycle = EngineLifecycle(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)
@@ -103,6 +110,12 @@ class Core:
     @store_url.setter
     def store_url(self, url: str | None) -> None:
         self._store_url = url
+
+    @property
+    def opener(self) -> str:
+        """The function that makes the backend of `store_url`, as module:function, for another process."""
+        made_by = self._backend.connect if isinstance(self._backend, LateStore) else connect
+        return f"{made_by.__module__}:{made_by.__qualname__}"
 
     def _new_client(self, backend: Backend | LateStore) -> Client:
         client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
@@ -124,9 +137,10 @@ class Core:
             raise NotRunning("the engine is not running; use `async with app:` or `await app.start()`")
         return engine
 
-    def use(self, backend: Backend) -> None:
+    def use(self, backend: Backend | LateStore) -> None:
         """Move the app to another store, before anything of it is opened."""
-        self._backend = self.client.backend = backend
+        self._backend = backend
+        move_to(self.client, backend)
 
     @contextmanager
     def borrowed(self) -> Generator[None]:
@@ -200,7 +214,7 @@ class Core:
         tuning: Tuning | None = None,
         hooks: Hooks | None = None,
         resources: Resources | None = None,
-        world: World = REAL,
+        world: World | None = None,
     ) -> Supervisor:
         """Return an engine for the tasks of the app, not started. Each argument that is not given is the app's own."""
         registry = self.registry
@@ -213,7 +227,7 @@ class Core:
             tuning or self.tuning,
             hooks or self.hooks,
             resources or self.resources,
-            world,
+            world or self.world,
             FlowCode(
                 {name: code for flow in registry.flows.values() for name, code in codes_of(flow).items()},
                 registry.formats.written,

@@ -82,7 +82,7 @@ class Finding:
 
     def _decoder(self, task: str) -> Callable[[bytes], Any]:
         """Return how the results of a task are read: as plain JSON values, unless the code of the task is here."""
-        known = self._core.registry.names().get(task)
+        known = self._core.registry.find(task)
         return any_json if known is None else definition_of(known).signature.decode_result
 
     async def undo(self, id: str, note: str | None = None) -> Operated:

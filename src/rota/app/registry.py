@@ -169,6 +169,11 @@ class Registry:
         """Return the tasks by their names and by their aliases."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
 
+    def find(self, name: str) -> AnyTask | None:
+        """Return the task with this name or alias."""
+        found = self.tasks.get(name)
+        return found or next((task for task in self.tasks.values() if name in task.aliases), None)
+
     def known(self) -> frozenset[str]:
         """Return the names of all tasks of the code, also of those that this process does not serve."""
         return frozenset(self._known)

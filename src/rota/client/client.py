@@ -15,10 +15,12 @@ from rota.client.portal import Portal
 from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.client.submissions import SubmitHook, prepared
+from rota.client.watched import Observe, watched
 from rota.domain.answers import Why
 from rota.domain.codec import decode
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
+from rota.domain.overrides import Overrides
 from rota.domain.run import NewRun, Origin, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.spec import TaskSpec
@@ -30,6 +32,7 @@ from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.forks import PerProcess
 from rota.store import (
     ALL_ROWS,
+    MINUTE,
     RETRY_WINDOW,
     SUBJECTS_KEPT,
     AuditEntry,
@@ -100,6 +103,8 @@ class Client:
         self.explain: Explain | None = None
         """Says why a run does not run; the app gives it."""
         self.before_submit: Sequence[SubmitHook] = ()
+        self.observe: Observe | None = None
+        """Hears of every verb that this client has sent."""
         self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own stores
 
@@ -138,14 +143,16 @@ class Client:
     # -- the verbs of the store: retried within RETRY_WINDOW while the store is unreachable ---------------------------
 
     async def _send(self, verb: Callable[[Store], Awaitable[T]], patience: float = RETRY_WINDOW) -> T:
-        store = await self.store()
+        store = watched(await self.store(), self.observe)
         return await patiently(lambda: verb(store), patience)
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
         """Admit runs in one transaction: an answer per run, then one for each run that the plan cancelled."""
-        runs = [self.prepared(run) for run in runs]
-        refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
-        wanted = [run for place, run in enumerate(runs) if place not in refused]
+        if self.before_submit:
+            runs = [self.prepared(run) for run in runs]
+        disabled = {task for task in {run.task for run in runs} if self._disabled(task)}
+        refused = {place: no for place, run in enumerate(runs) if disabled and (no := self.refusal(run)) is not None}
+        wanted = [run for place, run in enumerate(runs) if place not in refused] if refused else runs
         with sending(wanted) as carrying:
             reply = await self._send(lambda store: store.put(carrying, plan), self.patience)
             decided(reply.items)
@@ -172,9 +179,14 @@ class Client:
         note: str | None = None,
         by: str | None = None,
         of: Scope = Scope.RUNS,
+        until: float | None = None,
     ) -> Reply[int]:
         note, by, audit = self._audited(f"{of}.{command}", names, note, by)
-        return await self._send(lambda store: store.control(command, names, note, by, of, audit))
+        return await self._send(lambda store: store.control(command, names, note, by, of, audit, until))
+
+    async def override(self, task: str, overrides: Overrides) -> Reply[Declared]:
+        audit = self._audited("tasks.override", [task], overrides.note, overrides.by)[2]
+        return await self._send(lambda store: store.override(task, overrides, audit))
 
     async def freeze(
         self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
@@ -245,8 +257,8 @@ class Client:
             return Reply(reply.now, [row for row in reply.items if " " not in getattr(row, "name", "")])
         return reply
 
-    async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
-        return await self._send(lambda store: store.stats(minutes))
+    async def stats(self, minutes: int | None = 60, every: int = MINUTE) -> Reply[Stat]:
+        return await self._send(lambda store: store.stats(minutes, every))
 
     async def runs(self, query: RunQuery) -> Page:
         return await self._send(lambda store: store.runs(query))
@@ -398,7 +410,9 @@ class Client:
 
 
 def attach(client: Client, loop: asyncio.AbstractEventLoop, session: Session) -> None:
-    """Make everything that runs on `loop` use the store of `session`. A simulation attaches its own store this way."""
+    """Make everything that runs on `loop` use the store of `session`. A simulation attaches its own store this way; it
+    is a user of the session, so that no `async with app.client():` there closes it."""
+    session.users += 1
     client._per_loop.get()[loop] = session  # pyright: ignore[reportPrivateUsage]
 
 

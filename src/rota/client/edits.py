@@ -16,6 +16,7 @@ from rota.domain.intake import Span, check_priority, instant, seconds
 from rota.domain.keys import KeyTemplate, digest, parameters_of
 from rota.domain.run import Run, State, after
 from rota.domain.spec import TaskSpec
+from rota.domain.text import did_you_mean
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import Edited, RowQuery, RunQuery
 
@@ -110,16 +111,24 @@ def merged(known: Any, patch: Any) -> Any:
 
 
 async def share_after(client: Client, run: Run, changes: Changes) -> str | None:
-    """Return the share of `run` with the new arguments, by the template that a worker published. None: it stays."""
-    if run.share is None or not changes.args:
+    """Return the share of `run` with the new arguments, by the template that a worker published. None: it stays.
+
+    Raises InvalidOptions if the published task has no such parameter.
+    """
+    if not changes.args:
         return None
     specs = (await client.rows(TaskSpec, RowQuery(names=[run.task]))).items
-    share = specs[0].share if specs else None
-    if share is None or not parameters_of(share.template) & changes.args.keys():
+    if not specs:
+        return None
+    spec = specs[0]
+    if spec.executor and not spec.open and (unknown := changes.args.keys() - set(spec.parameters)):
+        there = did_you_mean(min(unknown), spec.parameters, f"; there are: {', '.join(spec.parameters) or 'none'}")
+        raise InvalidOptions(f"args: {run.task} has no parameter {min(unknown)!r}{there}")
+    if run.share is None or spec.share is None or not parameters_of(spec.share.template) & changes.args.keys():
         return None
     args = merged(msgspec.json.decode(run.args), msgspec.to_builtins(dict(changes.args)))
     try:
-        return KeyTemplate(share.template, args, "share").fill(_with_attributes(args))
+        return KeyTemplate(spec.share.template, args, "share").fill(_with_attributes(args))
     except ValueError as error:
         raise InvalidOptions(f"args: {error}") from None
 

@@ -12,7 +12,7 @@ class LateStore:
 
     def __init__(self, url: Callable[[], str], connect: Callable[[str], Backend]) -> None:
         self._url = url
-        self._connect = connect
+        self.connect = connect
         self._lock = threading.Lock()
         self._known: dict[str, Backend] = {}
 
@@ -26,5 +26,5 @@ class LateStore:
         url = self._url()
         with self._lock:
             if url not in self._known:
-                self._known[url] = self._connect(url)
+                self._known[url] = self.connect(url)
             return self._known[url]

@@ -21,7 +21,7 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: float = RETRY_WI
     All tries end after `patience` seconds, including the one under way. The store still remembers the ids of runs that
     an earlier try has put, so that a later try makes no second run.
     """
-    failure = StoreUnavailable(f"the store has not answered for {patience:g} s")
+    failure: StoreUnavailable | None = None
     window = asyncio.timeout(patience)
     try:
         async with window:
@@ -37,5 +37,5 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: float = RETRY_WI
             return await call()
     except TimeoutError:
         if window.expired():
-            raise failure from None
+            raise failure or StoreUnavailable(f"the store has not answered for {patience:g} s") from None
         raise

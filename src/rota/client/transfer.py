@@ -133,12 +133,17 @@ async def _shut(target: Store, tasks: set[str], by: str | None) -> AsyncGenerato
     """Pause `tasks` in `target` during the block: a paused run can only be paused after its put, and must not start
     between."""
     names = sorted(tasks)
+    known = (await target.rows(TaskSpec, RowQuery(names=names))).items
     changed = (await target.control(Command.PAUSE, names, NOTE, by, Scope.TASKS)).items
     try:
         yield
     finally:
-        ours = [name for name, was in zip(names, changed, strict=True) if was]
-        await target.control(Command.RESUME, ours, NOTE, by, Scope.TASKS)
+        ours = {name for name, was in zip(names, changed, strict=True) if was}
+        for spec in known:  # a pause that ends by itself gets its end again, unless it is over by now
+            if spec.paused_until is not None and spec.name in ours:
+                again = await target.control(Command.PAUSE, [spec.name], NOTE, by, Scope.TASKS, until=spec.paused_until)
+                ours -= {spec.name} if again.items[0] else set()
+        await target.control(Command.RESUME, sorted(ours), NOTE, by, Scope.TASKS)
 
 
 async def _running(source: Store) -> set[str]:

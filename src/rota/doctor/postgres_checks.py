@@ -10,6 +10,7 @@ from rota.doctor.checks import Check, Verdict, good, latency
 from rota.doctor.postgres_upkeep import upkeep_checks
 from rota.errors import RotaError
 from rota.stores.postgres import PostgresBackend
+from rota.stores.postgres.address import Login
 from rota.stores.postgres.driver import ERRORS, Connection, connect_plainly, explain
 from rota.stores.postgres.schema import FUNCTIONS, newest, schema_version
 
@@ -55,7 +56,7 @@ WHY = {
 async def postgres_checks(backend: PostgresBackend) -> list[Check]:
     """Check the server, then a pooler in between, then the schema; nothing is migrated."""
     try:
-        async with _connected(backend.address.dsn) as connection:
+        async with _connected(backend.address.login) as connection:
             return await _examined(backend, connection)
     except RotaError as error:
         return [_unreachable(error)]
@@ -119,7 +120,7 @@ async def _hints(backend: PostgresBackend, connection: Connection, pooled: bool)
     channel = f"{address.channel}.doctor"
     advice = "LISTEN and NOTIFY must reach the server: give listen_url=, straight to it"
     try:
-        async with _connected(address.listen_dsn or address.dsn) as ear:
+        async with _connected(address.ear or address.login) as ear:
             await ear.add_listener(channel, lambda _c, _p, _n, payload: arrived.set() if payload == token else None)
             await connection.execute("SELECT pg_notify($1, $2)", channel, token)
             async with asyncio.timeout(PROOF):
@@ -191,8 +192,8 @@ async def _version(backend: PostgresBackend, connection: Connection) -> Check:
 
 
 @asynccontextmanager
-async def _connected(dsn: str) -> AsyncGenerator[Connection]:
-    connection = await connect_plainly(dsn)
+async def _connected(login: Login) -> AsyncGenerator[Connection]:
+    connection = await connect_plainly(login)
     try:
         yield connection
     finally:

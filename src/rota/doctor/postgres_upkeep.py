@@ -40,8 +40,11 @@ SELECT current_setting('autovacuum') = 'on' AND current_setting('track_counts') 
       AND (coalesce(c.reloptions::text, '') LIKE '%autovacuum_enabled=false%'
            OR coalesce(c.reloptions::text, '') NOT LIKE '%autovacuum_vacuum_cost_delay=0%') ORDER BY c.relname) AS odd
 """
-BUSY = ("queue", "leases", "worker_states", "floors", "running", "schedules", "marks", "rates", "decisions", "stats")
-"""The tables whose rows die often. The first migration gives them settings of their own."""
+BUSY = (
+    *("queue", "leases", "worker_states", "floors", "running", "schedules", "marks", "rates", "decisions"),
+    *("rollups", "counted", "totals"),
+)
+"""The tables whose rows die often. The migrations give them settings of their own."""
 
 
 async def upkeep_checks(connection: Connection, schema: str, old: float = OLD) -> list[Check]:

@@ -47,6 +47,7 @@ TRIED: dict[str, str] = {
     "zremrangebyscore": "0 1",
     "zscore": "m",
     "zcard": "",
+    "zcount": "0 1",
     "sadd": "m",
     "srem": "m",
     "smembers": "",

@@ -11,12 +11,11 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.text import coarse, one_line, plural, span
 from rota.errors import RotaError
-from rota.store import Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
+from rota.store import WRONG, Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
 from rota.store.paging import row_pages
 from rota.stores.unreadable import CURES, gathered
 
 SLOW = 0.1
-SKEW = 2.0
 MOST = 1000
 NAMED = 5
 NAMED_ROWS: tuple[type[TaskSpec | Schedule | WorkerSeen], ...] = (TaskSpec, Schedule, WorkerSeen)
@@ -28,7 +27,7 @@ async def store_checks(backend: Backend) -> list[Check]:
         async with backend.open() as store:
             checks = [await _latency(backend, store), await _clock(backend, store), await _depths(store)]
             fleet, running = await see(store), await all_running(store)
-            checks += [_stranded(fleet, running), await _workers(store, fleet, running)]
+            checks += [_stranded(fleet, running), await _workers(store, fleet, running), *_clocks(fleet)]
             return [*checks, await _paused(store), await _legible(store), await _writable(store)]
     except RotaError as error:
         return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
@@ -53,7 +52,7 @@ async def _writable(store: Store) -> Check:
 async def _clock(backend: Backend, store: Store) -> Check:
     """A server has a clock of its own. An SQLite file only remembers the latest time that any process has seen."""
     ahead = (await store.depths()).now - time.time()
-    if abs(ahead) > SKEW:
+    if abs(ahead) > WRONG:
         word = "ahead of" if ahead > 0 else "behind"
         if backend.url.startswith("sqlite:"):
             advice = (
@@ -64,6 +63,15 @@ async def _clock(backend: Backend, store: Store) -> Check:
             advice = "due times go by the store's clock: set this host's (NTP)"
         return Check("clock", Verdict.WARN, f"the store is {coarse(abs(ahead))} {word} this host", advice)
     return good("clock", f"this host and the store agree within {span(abs(ahead))}")
+
+
+def _clocks(fleet: Fleet) -> list[Check]:
+    """Workers say by how much the clocks of their hosts are wrong."""
+    wrong = {each.report.host or each.name: each.report.ahead for each in fleet.alive if each.report.ahead}
+    words = [f"{host} is {coarse(abs(by))} {'ahead' if by > 0 else 'behind'}" for host, by in sorted(wrong.items())]
+    if not words:
+        return []
+    return [Check("clocks", Verdict.WARN, f"of workers: {'; '.join(words[:NAMED])}", "set these hosts' clocks (NTP)")]
 
 
 async def _depths(store: Store) -> Check:

@@ -25,6 +25,16 @@ context_here: ContextVar["Context | None"] = ContextVar("rota context", default=
 class Context:
     """Given to a handler whose first parameter is annotated `Context`; never passed at submit."""
 
+    tail: Tail | None = None
+    """What the handler logs, if its task has `logs=True`."""
+    _stopping = False
+    _noticed = False
+    _progress: Progress | None = None
+    _saved: bytes | None = None
+    _noted = 0
+    _carried = 0
+    _extended = 0.0
+
     def __init__(
         self,
         run: Run,
@@ -40,15 +50,7 @@ class Context:
         self.resources = resources
         """What `Rota(resources=...)` opened in this worker; None in a child process, which shares nothing."""
         self._changed = changed
-        self._stopping = False
-        self._noticed = False
-        self._progress: Progress | None = None
-        self._saved: bytes | None = None
-        self._noted = self._carried = 0
-        self._extended = 0.0
         self._warnings: list[str] = []
-        self.tail: Tail | None = None
-        """What the handler logs, if its task has `logs=True`."""
 
     @staticmethod
     def current() -> "Context":

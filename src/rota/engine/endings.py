@@ -20,7 +20,8 @@ def log_ending(run: Run, settlement: Settlement) -> None:
     if settlement.outcome == "skipped" and error is not None:
         log.info("%s %s skipped after %.3f s: %s", run.task, run.id, took, error.message, extra=about(run))
     elif error is None and not failed:
-        log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took, extra=about(run))
+        if log.isEnabledFor(logging.INFO):
+            log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took, extra=about(run))
     else:
         then = "it will not be tried again"
         if not isinstance(action, Finish):

@@ -102,7 +102,7 @@ class Announcer:
 
     def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
         """Count and announce an ending that the store recorded at `now`."""
-        self.tallies.ended(run, settlement)
+        self.tallies.ended(run, settlement, now)
         if self._hooks.empty:
             return
         event = ended(run, settlement, now)

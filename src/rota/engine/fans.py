@@ -1,12 +1,15 @@
 """Fans: put the children of a list, and prepare the call of a gather."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextvars import ContextVar
 from typing import Any
 
 from rota.domain.fan import CHUNK, MOST, Fan, Gathers, Spreads, child_id
 from rota.domain.run import NewRun, Run, State
-from rota.engine.gathered import Results, attach
-from rota.errors import Refused
+from rota.engine.context import Context
+from rota.engine.gathered import Results, attach, wait_for
+from rota.errors import Refused, StoreError
 from rota.store import Command, RowQuery, RunQuery, Store
 
 ChildrenOf = Callable[[Run, Spreads, Sequence[Any], int], Sequence[NewRun]]
@@ -17,28 +20,90 @@ class FanStopped(Exception):
     """More children have ended without success than `failures=` allows."""
 
 
+class Unspread(Exception):
+    """The store did not take the children of a run. That is never the fault of the code that yields them."""
+
+
+class Spread:
+    """The children that one call makes of its items: CHUNK of them are put while the handler yields the next ones.
+
+    If the run is called again, its children have the same ids, so that each is made once. If their number is known
+    already, all of them were put before. If their gather has ended, nobody needs more of them.
+    """
+
+    def __init__(self, store: Store, children_of: ChildrenOf, context: Context, spreads: Spreads) -> None:
+        self._store = store
+        self._children_of = children_of
+        self._context = context
+        self._run = context.run
+        self._spreads = spreads
+        self._items: list[Any] = []
+        self._put = 0
+        self._loop = asyncio.get_running_loop()
+
+    def take(self, item: object) -> bool:
+        """Take one more item. Return whether it is time to put children."""
+        if self._put + len(self._items) >= MOST:
+            raise ValueError(f"{self._run.task} gives more than {MOST:,} items; a fan-out has at most {MOST:,}")
+        self._items.append(item)
+        return len(self._items) >= CHUNK
+
+    def put_sync(self) -> None:
+        """Put the children of the items taken so far, for a handler that is a plain function. Nothing else could stop
+        a thread that yields on although its run has ended."""
+        if self._context.stopping:
+            raise Unspread("it was asked to stop")
+        wait_for(self.put(), self._loop, "a plain function that yields needs a thread: leave out executor='loop'")
+
+    async def put(self) -> None:
+        """Put the children of the items taken so far."""
+        children = self._children_of(self._run, self._spreads, self._items, self._put)
+        self._put, self._items = self._put + len(self._items), []
+        try:
+            if children and await self._is_open():
+                for decision in (await self._store.put(children)).items:
+                    if not decision:
+                        raise Refused(decision)
+        except StoreError as error:
+            raise Unspread(str(error)) from error
+
+    async def end(self) -> int:
+        """Put the last children, then say how many there are, and return that number."""
+        await self.put()
+        try:
+            if await self._is_open():
+                await self._store.fan(self._spreads.fan, self._put)
+        except StoreError as error:
+            raise Unspread(str(error)) from error
+        return self._put
+
+    async def _is_open(self) -> bool:
+        """Return whether the gather waits for more children: it has not ended, and their number is not known."""
+        found = (await self._store.rows(Fan, RowQuery(names=[self._spreads.fan]))).items
+        return bool(found) and found[0].total is None
+
+
+spread_here: ContextVar[Spread | None] = ContextVar("rota spread", default=None)
+"""The children that the call in this context makes of what it yields; None: what it yields becomes a list."""
+
+
 class Fans:
     def __init__(self, store: Store, children_of: ChildrenOf) -> None:
         self._store = store
         self._children_of = children_of
 
-    async def spread(self, run: Run, spreads: Spreads, result: object) -> int:
-        """Put a child for each item of `result`, then say how many there are, and return that number.
+    def begin(self, context: Context, spreads: Spreads) -> Spread:
+        return Spread(self._store, self._children_of, context, spreads)
 
-        If the run is called again, its children have the same ids, so that each is made once. If the number is known
-        already, all children were put.
-        """
-        items = items_of(run.task, result)
-        fan = await self._fan(spreads.fan)
-        if fan is None or fan.total is not None:  # None: the gather has ended
-            return 0 if fan is None or fan.total is None else fan.total
-        for first in range(0, len(items), CHUNK):
-            children = self._children_of(run, spreads, items[first : first + CHUNK], first)
-            for decision in (await self._store.put(children)).items:
-                if not decision:
-                    raise Refused(decision)
-        await self._store.fan(spreads.fan, len(items))
-        return len(items)
+    async def spread(self, context: Context, spreads: Spreads, result: object) -> int:
+        """Put a child for each item of `result`, and return how many there are."""
+        if isinstance(result, Spread):
+            return await result.end()
+        spread = self.begin(context, spreads)
+        for item in items_of(context.run.task, result):
+            if spread.take(item):
+                await spread.put()
+        return await spread.end()
 
     async def gathered(self, gathers: Gathers) -> dict[str, Any]:
         """Return the stored form of the `Results` of a gather. Raise FanStopped if too many children have failed; the
@@ -89,15 +154,14 @@ class Fans:
         return words
 
 
-def items_of(task: str, result: object) -> list[Any]:
+def items_of(task: str, result: object) -> Iterable[Any]:
     """Return the items that a task gives to a fan; raise TypeError or ValueError if they cannot be given."""
     kind = type(result).__name__
     if isinstance(result, str | bytes | Mapping) or not isinstance(result, Iterable):
         raise TypeError(f"{task} returned {kind}; the task before each() returns a list, or yields")
-    items: list[Any] = [*result]
-    if len(items) > MOST:
-        raise ValueError(f"{task} returned {len(items):,} items; a fan-out has at most {MOST:,}")
-    return items
+    if isinstance(result, Sized) and len(result) > MOST:
+        raise ValueError(f"{task} returned {len(result):,} items; a fan-out has at most {MOST:,}")
+    return result  # pyright: ignore[reportUnknownVariableType]
 
 
 def _first_failure(found: Mapping[str, Run]) -> str:

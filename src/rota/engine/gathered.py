@@ -21,6 +21,23 @@ Placed = tuple[int, Run | None]
 """The index of a child and its run, if the store has it."""
 
 
+def wait_for(work: Coroutine[Any, Any, V], loop: asyncio.AbstractEventLoop | None, mistake: str) -> V:
+    """Return what `work` returns, in the thread of a handler. On the event loop nobody can wait: there it works only
+    with a store that answers at once, or else `mistake` says what to write instead."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        if loop is not None:
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
+    try:
+        work.send(None)
+    except StopIteration as answer:
+        found: V = answer.value
+        return found
+    work.close()
+    raise UsageError(mistake)
+
+
 class FailedChild(Struct, frozen=True):
     """A child of a fan that has no result: it failed, was cancelled, has expired or was deleted."""
 
@@ -45,8 +62,9 @@ class Children:
         self._read, self._loop = read, asyncio.get_running_loop()
 
     def walk(self) -> Iterator[Placed]:
+        mistake = "the gather is async: write `async for result in results`, not `for`"
         for first in range(0, self.total, CHUNK):
-            yield from self._placed(first, self._wait_for(self._page(first)))
+            yield from self._placed(first, wait_for(self._page(first), self._loop, mistake))
 
     async def walk_async(self) -> AsyncIterator[Placed]:
         for first in range(0, self.total, CHUNK):
@@ -63,22 +81,6 @@ class Children:
         if self._read is None:
             raise UsageError("these results belong to no call: only the handler of a gather can read them")
         return await self._read([child_id(self.fan, index) for index in self._indexes(first)])
-
-    def _wait_for(self, page: Coroutine[Any, Any, V]) -> V:
-        """Return what `page` returns, in the thread of a handler. On the event loop nobody can wait: there it works
-        only with a store that answers at once."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            if self._loop is not None:
-                return asyncio.run_coroutine_threadsafe(page, self._loop).result()
-        try:
-            page.send(None)
-        except StopIteration as answer:
-            found: V = answer.value
-            return found
-        page.close()
-        raise UsageError("the gather is async: write `async for result in results`, not `for`")
 
 
 class Results(Generic[T_co]):

@@ -20,6 +20,8 @@ class Handler(Struct, frozen=True, kw_only=True):
     signature: Signature
     executor: ExecutorName
     takes_context: bool = False
+    yields: bool = False
+    """The function yields items, which become a list or, one by one, the children of a fan."""
     retry: Retry = Retry()
     middleware: tuple[Middleware, ...] = ()
     """What is called around the function, the first outermost."""

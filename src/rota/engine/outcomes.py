@@ -33,10 +33,14 @@ TRACEBACK_LIMIT = 16_000
 MESSAGE_LIMIT = 2_000
 VERDICTS: dict[str, type[HandlerVerdict]] = {kind.__name__: kind for kind in (RetryAfter, Snooze, Discard, TaskError)}
 
+_NOTHING = Succeeded()
+
 
 def returned(result: object, reader: FailOn | None, warn: Callable[[str], None]) -> Outcome:
     """Return the outcome of a call that returned `result`. `reader` judges the result; `warn` is called with its
     warnings."""
+    if reader is None:
+        return stored(result)
     try:
         report = judged(result, reader)
         for note in report.notes:
@@ -57,13 +61,15 @@ def reported(report: StatusReport) -> Outcome:
 
 def stored(result: object) -> Succeeded | BadResult:
     """Success with the encoded result, or the reason why the result cannot be stored."""
+    if result is None:
+        return _NOTHING
     try:
-        encoded = None if result is None else encode_result(result)
+        encoded = encode_result(result)
     except Exception as error:  # a type of the user's own may raise anything while it is written
         return BadResult(
             Failure(type(error).__name__, storable(f"the result cannot be stored: {error}", MESSAGE_LIMIT))
         )
-    if encoded is not None and len(encoded) > codec.RESULT_LIMIT:
+    if len(encoded) > codec.RESULT_LIMIT:
         too_large = f"the result takes {len(encoded):,} bytes, more than {codec.RESULT_LIMIT:,}"
         return BadResult(Failure("ValueError", too_large))
     return Succeeded(encoded)

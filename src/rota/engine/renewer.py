@@ -293,9 +293,12 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the renewer ends with its parent, after the last lease
     LOGS[:] = sys.argv[3:5]
-    parent = os.pidfd_open(int(sys.argv[2]))
-    if os.getppid() != int(sys.argv[2]):
+    try:
+        parent = os.pidfd_open(int(sys.argv[2]))
+    except ProcessLookupError:
         return  # the parent has ended already
+    if os.getppid() != int(sys.argv[2]):
+        return  # the same, and another process has its number
     serve(socket.socket(fileno=int(sys.argv[1])), parent)
     os._exit(0)  # do not wait for renewals under way
 

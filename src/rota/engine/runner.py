@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rota.domain import codec
 from rota.domain.ended import ENDED
@@ -36,7 +37,7 @@ from rota.engine.executors.process import (
 )
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.executors.time_limit import first_within
-from rota.engine.fans import FanStopped
+from rota.engine.fans import FanStopped, Unspread, spread_here
 from rota.engine.handler import Handler
 from rota.engine.injection import Injection, Overrides, Shared
 from rota.engine.middleware import around
@@ -69,7 +70,7 @@ class Runner:
         self.stopwatch = world.stopwatch
         self._steps = steps
         self._now = world.monotonic
-        self._threads = ThreadExecutor()
+        self._threads = ThreadExecutor(ends=world.thread_ends)
         self._processes = ProcessExecutor()
         self._shared = Shared(self._threads.call if world.threads else None)
         self._injection = Injection(self._shared, overrides)
@@ -96,18 +97,22 @@ class Runner:
         except Exception as error:  # a type of the user's own may raise anything while it is read
             why = f"the stored arguments do not fit {handler.name}{handler.signature.parameters}: {error}"
             return Unbindable(Failure("InvalidArguments", storable(why, MESSAGE_LIMIT)))
-        if _gathers(seat) and self._steps is not None and self._steps.fans is not None:
-            self._steps.fans.attach((*arguments[0], *arguments[1].values()))
-        if seat.stop is not None or self._now() >= seat.deadline:
+        if prepared or handler.yields:
+            self._prepare_fans(handler, seat, arguments)
+        now = self._now()
+        if seat.stop is not None or now >= seat.deadline:
             return Released()
-        seat.called_at = self._now()
+        seat.called_at = now
         try:
             if handler.executor == "process":
                 return await self._in_a_child(handler, seat)
-            if not handler.middleware:
-                return await self._ended(await self._call(handler, arguments, seat), handler, seat)
-            called = around(handler.middleware, seat.context, lambda: self._call(handler, arguments, seat))
-            return await self._ended(await called, handler, seat)
+            if handler.middleware:
+                result = await around(
+                    handler.middleware, seat.context, lambda: self._call_with(handler, arguments, seat)
+                )
+            else:
+                result = await self._call(handler, arguments, seat)
+            return await self._ended(result, handler, seat) if prepared else self._returned(result, handler, seat)
         except _TimeUp:
             return _too_late(handler, seat)
         except asyncio.CancelledError as error:
@@ -115,7 +120,7 @@ class Runner:
         except BaseException as error:  # SystemExit too: here it is one handler's failure
             if isinstance(error, GeneratorExit) and _is_abandoned(seat):
                 raise
-            return raised(error, _retry(handler, seat))
+            return _raised(error, handler, seat)
 
     async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
         """Make the arguments of a flow's step from the results of the steps before; an outcome if that fails."""
@@ -140,7 +145,15 @@ class Runner:
             return _too_late(handler, seat) if timeout.expired() else raised(error, _retry(handler, seat))
         return None
 
-    async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
+    def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Awaitable[Any]:
+        """Return the call, to be awaited. The usual one needs no coroutine around that of the handler."""
+        if handler.executor == "loop" and handler.dependencies is None and seat.run.policy.timeout is None:
+            called: Awaitable[Any] = handler.fn(*arguments[0], **arguments[1])
+            return called
+        return self._call_with(handler, arguments, seat)
+
+    async def _call_with(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
+        """Call a handler in a thread, with what it needs, or with a timeout."""
         args, kwargs = arguments
         timeout, needs = seat.run.policy.timeout, handler.dependencies
         if handler.executor == "thread":
@@ -209,19 +222,29 @@ class Runner:
             judged = self._returned(result, handler, seat)
             if not isinstance(judged, Succeeded):
                 return judged
-        try:
-            return Succeeded(b"%d" % await fans.spread(seat.run, member.spreads, result))
-        except StoreError as error:
-            log.warning("%s %s is given back: %s", seat.run.task, seat.run.id, error)
-            return Released()
+        return Succeeded(b"%d" % await fans.spread(seat.context, member.spreads, result))
+
+    def _prepare_fans(self, handler: Handler, seat: Seat, arguments: Arguments) -> None:
+        """Let a gather read its results. Let a handler that yields put children meanwhile, unless something is to see
+        the whole list first: middleware, or what judges the result."""
+        member, fans = seat.run.member, None if self._steps is None else self._steps.fans
+        spread = None
+        if fans is not None and member is not None:
+            if member.gathers is not None:
+                fans.attach((*arguments[0], *arguments[1].values()))
+            if member.spreads is not None and not handler.middleware and self._reader(handler, seat) is None:
+                spread = fans.begin(seat.context, member.spreads)
+        if handler.yields:
+            spread_here.set(spread)
 
     def _returned(self, result: object, handler: Handler, seat: Seat) -> Outcome:
         return returned(result, self._reader(handler, seat), seat.context.warn)
 
     def _reader(self, handler: Handler, seat: Seat) -> FailOn | None:
         """Return what judges the result: the task's `fail_on`, or else that of the run's flow."""
-        of_flow = None if self._steps is None else self._steps.fail_on(seat.run)
-        return chosen(of_flow, handler.fail_on)
+        if seat.run.member is None or self._steps is None:
+            return handler.fail_on
+        return chosen(self._steps.fail_on(seat.run), handler.fail_on)
 
 
 def _decoded(handler: Handler, result: bytes) -> Any:
@@ -236,10 +259,6 @@ def _spreads(seat: Seat) -> bool:
     return seat.run.member is not None and seat.run.member.spreads is not None
 
 
-def _gathers(seat: Seat) -> bool:
-    return seat.run.member is not None and seat.run.member.gathers is not None
-
-
 def _is_abandoned(seat: Seat) -> bool:
     """Return whether the coroutine of this call is being closed because nobody runs it any more: its loop ended under
     it, or a simulation crashed. Such a close throws GeneratorExit into the handler, which says nothing about the
@@ -248,6 +267,13 @@ def _is_abandoned(seat: Seat) -> bool:
         return asyncio.current_task() is not seat.task
     except RuntimeError:  # no event loop runs here
         return True
+
+
+def _raised(error: BaseException, handler: Handler, seat: Seat) -> Outcome:
+    if isinstance(error, Unspread):
+        log.warning("%s %s is given back: %s", seat.run.task, seat.run.id, error)
+        return Released()
+    return raised(error, _retry(handler, seat))
 
 
 class _Raised:
@@ -272,7 +298,10 @@ class _TimeUp(TimeoutError):
 
 def _retry(handler: Handler, seat: Seat) -> Retry:
     """Return the retry that counts: the one that was submitted with the run, else the one in the code of the task."""
-    return seat.run.policy.retry if seat.run.policy.own_retry else handler.retry
+    policy = seat.run.policy
+    if policy.overridden_retry:  # an operator's, with the rules of the code: no store has their exceptions
+        return replace(policy.retry, rules=handler.retry.rules, after=handler.retry.after)
+    return policy.retry if policy.own_retry else handler.retry
 
 
 def _too_late(handler: Handler, seat: Seat) -> TimedOut:

@@ -30,18 +30,19 @@ class Stop(Enum):
 
 
 class Seat:
+    stop: Stop | None = None
+    task: asyncio.Task[None] | None = None
+    called_at: float | None = None
+    given_back = False  # the stopping worker has settled the run without waiting for the handler
+    overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
+    span: "Span | None" = None  # of the call, if this program traces
+
     def __init__(self, run: Run, context: Context, deadline: float) -> None:
         self.run = run
         self.lease = run.lease
         self.args = run.args  # what the handler is called with; a flow's step gets its arguments when it starts
         self.context = context
         self.deadline = deadline  # by the monotonic clock: after it, another worker may hold the run
-        self.stop: Stop | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.called_at: float | None = None
-        self.given_back = False  # the stopping worker has settled the run without waiting for the handler
-        self.overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
-        self.span: Span | None = None  # of the call, if this program traces
 
     def request_stop(self, stop: Stop) -> None:
         """Ask the handler to end: by cancellation on the loop, by `ctx.stopping` in a thread.

@@ -24,9 +24,10 @@ FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
 """Seconds between tries: short, because a store that is back finds runs whose leases are about to lapse."""
 
 
+_STALE = Verdict.STALE
 UNWRITABLE = Failure("BadResult", "what the handler returned or raised cannot be written; see the worker's log")
 
-Ending = tuple[Settlement, Run]
+Ending = tuple[Settlement, Run, Lease]
 
 
 class _Aside(Struct, eq=False):
@@ -45,11 +46,19 @@ class Settler:
     of an ending until then. If the lease is lost all the same, the answer is `stale`.
     """
 
-    def __init__(self, store: Store, seats: Seats, on_recorded: Callable[[Run, Settlement, float], None]) -> None:
-        """The settler calls `on_recorded(run, settlement, now)` when the store has recorded an ending at `now`."""
+    def __init__(
+        self,
+        store: Store,
+        seats: Seats,
+        on_recorded: Callable[[Run, Settlement, float], None],
+        on_stale: Callable[[], None],
+    ) -> None:
+        """The settler calls `on_recorded(run, settlement, now)` when the store has recorded an ending at `now`, and
+        `on_stale()` when the store has refused one."""
         self._store = store
         self._seats = seats
         self._on_recorded = on_recorded
+        self._on_stale = on_stale
         self._waiting: deque[Ending] = deque()
         self._under_way: list[Ending] = []
         self._aside: list[_Aside] = []
@@ -60,11 +69,14 @@ class Settler:
     def backlog(self) -> int:
         return len(self._waiting) + len(self._under_way) + len(self._aside)
 
-    def settle(self, settlement: Settlement, run: Run) -> None:
-        """Take an ending without waiting, so that no cancellation can come between the ending and its record."""
+    def settle(self, settlement: Settlement, run: Run, lease: Lease | None = None) -> None:
+        """Take an ending without waiting, so that no cancellation can come between the ending and its record. `lease`
+        is the one that ends, if the caller has it."""
+        if lease is None:
+            lease = Lease(settlement.run, settlement.fence, settlement.worker)
         if not settlement.lost:
-            self._seats.record(_lease(settlement))
-        self._waiting.append((settlement, run))
+            self._seats.record(lease)
+        self._waiting.append((settlement, run, lease))
         self._some.set()
 
     async def run(self) -> None:
@@ -130,11 +142,11 @@ class Settler:
 
     async def _send_alone(self, ending: Ending) -> bool:
         """Send one ending. False if it has to be tried again: any error but a value that cannot be stored."""
-        settlement, run = ending
+        settlement, run, lease = ending
         try:
             reply = await self._settle([ending])
         except Unstorable as error:
-            self._replace_words(settlement, run, error)
+            self._replace_words(settlement, run, lease, error)
         except Exception as error:
             log.warning("run %s: cannot record its ending (%s): %r", run.id, settlement.outcome, error, exc_info=error)
             return False
@@ -147,7 +159,7 @@ class Settler:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
             try:
-                return await self._store.settle([settlement for settlement, _ in endings])
+                return await self._store.settle([settlement for settlement, _, _ in endings])
             except StoreUnavailable as error:
                 pause = backoff.pause()
                 log.warning("cannot record %s, next try in %.1f s: %s", plural(len(endings), "ending"), pause, error)
@@ -155,31 +167,29 @@ class Settler:
 
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
         self._fewer.set()
-        for (settlement, run), verdict in zip(batch, reply.items, strict=True):
-            self._seats.recorded(_lease(settlement))
-            if verdict is Verdict.STALE:
+        for (settlement, run, lease), verdict in zip(batch, reply.items, strict=True):
+            self._seats.recorded(lease)
+            if verdict is _STALE:
                 _report_stale(settlement)
+                if not settlement.lost:
+                    self._on_stale()
             else:
                 self._on_recorded(run, settlement, reply.now)
 
-    def _replace_words(self, settlement: Settlement, run: Run, why: Unstorable) -> None:
+    def _replace_words(self, settlement: Settlement, run: Run, lease: Lease, why: Unstorable) -> None:
         """An ending that the store can never write is recorded as a failure that says so."""
         log.error("run %s: its ending (%s) cannot be written", run.id, settlement.outcome, exc_info=why)
         if settlement.error == UNWRITABLE:
             log.error("run %s: could not record the failure either; it starts again when its lease lapses", run.id)
-            self._seats.recorded(_lease(settlement))
+            self._seats.recorded(lease)
             return
         failed = Finish(State.FAILED, Reason.BAD_RESULT)
         plain = Settlement(settlement.run, settlement.fence, settlement.worker, failed, "bad_result", error=UNWRITABLE)
-        self.settle(plain, run)
+        self.settle(plain, run, lease)
 
 
 def _clock() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _lease(settlement: Settlement) -> Lease:
-    return Lease(settlement.run, settlement.fence, settlement.worker)
 
 
 def _report_stale(settlement: Settlement) -> None:

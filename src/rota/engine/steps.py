@@ -16,7 +16,7 @@ from rota.domain.fan import Gathers
 from rota.domain.results import FailOn
 from rota.domain.run import Member, Run, State
 from rota.engine.fans import ChildrenOf, Fans, FanStopped
-from rota.store import RunQuery, Store
+from rota.store import Reads, RunQuery, Store
 from rota.store.paging import first_run
 
 Answer = Any | Awaitable[Any]
@@ -147,23 +147,25 @@ class Steps:
 
     async def _results(self, member: Member) -> dict[str, bytes]:
         try:
-            return {step: await self._result(member, need) for step, need in member.takes.items()}
+            return {step: await earlier_result(self._store, member, need) for step, need in member.takes.items()}
         except Forgotten:
             raise
         except Exception as error:
             raise Unread(f"the results of the steps before {member.step} cannot be read: {error}") from error
 
-    async def _result(self, member: Member, need: str) -> bytes:
-        """Return the result of the last success of a step; null if the step failed or was cancelled."""
-        name = needs.named(need)
-        assert name is not None
-        query = RunQuery(group=member.group, task=name.task, key=name.key, state=[State.SUCCEEDED], limit=1)
-        run = await first_run(self._store, query) or await first_run(self._store, replace(query, state=()))
-        if run is None:
-            raise Forgotten(
-                f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"
-            )
-        return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
+
+async def earlier_result(store: Reads, member: Member, need: str) -> bytes:
+    """Return the result of the last success of a step before; null if that step failed or was cancelled. Raise
+    Forgotten if its run is no longer kept."""
+    name = needs.named(need)
+    assert name is not None
+    query = RunQuery(group=member.group, task=name.task, key=name.key, state=[State.SUCCEEDED], limit=1)
+    run = await first_run(store, query) or await first_run(store, replace(query, state=()))
+    if run is None:
+        raise Forgotten(
+            f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"
+        )
+    return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
 
 
 def _encoded(arguments: Mapping[str, Any]) -> dict[str, Raw]:

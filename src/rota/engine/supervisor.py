@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any
 
 from msgspec import Struct
@@ -155,8 +155,8 @@ class Supervisor:
         heart = Heart if self._world.threads else LoopHeart
         self._heart = heart(self._backend, self._seats, self._tuning, self._world, slate)
         announcer = Announcer(store, self._hooks)
-        self._settler = Settler(store, self._seats, announcer.recorded)
-        ticks = Ticks(store, self._hooks, self.undeclared)
+        self._settler = Settler(store, self._seats, announcer.recorded, announcer.tallies.stale)
+        ticks = Ticks(store, self._hooks, announcer.tallies, self.undeclared)
         runner = Runner(self._handlers, self._world, Steps(store, self._flows), self._overrides)
         self._calls = Calls(runner, self._seats, self._heart, self._settler, announcer, resources, self._flows.written)
         self._worker = Worker(
@@ -264,6 +264,7 @@ class Supervisor:
                 for name in ("settler", "janitor", "hints", "ticks"):
                     last.push_async_callback(self._end, name)
                 last.push_async_callback(self._heart.stop)
+                last.push_async_callback(self._report_counts)
                 last.push_async_callback(self._record)
                 await self._drain(drain_seconds)
         finally:
@@ -307,6 +308,12 @@ class Supervisor:
                 await self._settler.flush()
         except TimeoutError:
             log.error("%s not recorded: the runs start again", plural(self._settler.backlog, "ending"))
+
+    async def _report_counts(self) -> None:
+        """The last report was sent before the last calls ended: tell the store of those, too."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_CLAIMING):
+                await self._worker.report_counts()
 
     async def _listen(self, store: Store) -> None:
         async with store.changes(self.name) as hints:

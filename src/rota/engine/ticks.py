@@ -15,6 +15,7 @@ from rota.domain.text import plural
 from rota.domain.ticks import deadline_tick, due_tick, late, moved_tick
 from rota.domain.timing import missed_words, shown
 from rota.engine.hooks import Hooks
+from rota.engine.tallies import Tallies
 from rota.engine.traces import ticked, ticking
 from rota.errors import StoreError
 from rota.store import OFFER_AGAIN, Fired, MarkRow, RowQuery, RunQuery, Store
@@ -37,9 +38,10 @@ LOGGED = 10
 class Ticks:
     """Fires the schedules that claims offer, while claiming goes on. The store offers again what was not fired."""
 
-    def __init__(self, store: Store, hooks: Hooks, undeclared: Collection[str] = ()) -> None:
+    def __init__(self, store: Store, hooks: Hooks, tallies: Tallies, undeclared: Collection[str] = ()) -> None:
         """`undeclared` are schedules that the code no longer declares: a skipped tick of one is logged once."""
         self._store = store
+        self._tallies = tallies
         self._undeclared = undeclared
         self._logged: set[str] = set()
         self._hooks = hooks
@@ -109,6 +111,7 @@ class Ticks:
         for (_, span), fired in zip(begun, reply.items, strict=True):
             ticked(span, fired.applied, fired.decisions)
         for (schedule, tick), fired in zip(ticks, reply.items, strict=True):
+            self._tallies.fired(schedule, tick, fired, reply.now)
             missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
             self._log(schedule, tick, fired, logging.WARNING if missed <= LOGGED else logging.DEBUG)
         if missed > LOGGED:

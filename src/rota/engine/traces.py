@@ -1,15 +1,18 @@
-"""Traces: spans of OpenTelemetry for submits, ticks and calls. The only file that knows OpenTelemetry.
+"""Traces: spans and metrics of OpenTelemetry for submits, ticks and calls. The only file that knows OpenTelemetry.
 
-A program that has set up a tracer provider gets spans; in every other program this file imports nothing. The context of
+A program that has set up a tracer provider gets spans, and one that has set up a meter provider gets metrics of its own
+process; in every other program this file imports nothing. The context of
 a submit travels in the headers of its run (`traceparent`, `tracestate`), through every store and every process. A call
 begins a trace of its own, with a link to its submit, because a run may start days later and one submit may make a
 thousand runs; `trace="parent"` on a task makes the submit the parent.
 """
 
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +27,43 @@ from rota.domain.settlement import Settlement
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, Tracer
 
-API = "opentelemetry.trace"
+API, METERS = "opentelemetry.trace", "opentelemetry.metrics"
 OWN = "rota."
 """How the names of rota's own tasks begin; they have no spans."""
 NAMES = ("traceparent", "tracestate")
 _known: "tuple[object, Tracer] | None" = None
+_measured: "tuple[object, Meters] | None" = None
+
+
+class Meters:
+    """The instruments, by the conventions of OpenTelemetry for messaging. Counters are read when somebody collects
+    them, because to add to one costs as much as a tenth of a short run."""
+
+    def __init__(self, provider: "MeterProvider") -> None:
+        from opentelemetry.metrics import CallbackOptions, Observation
+
+        def observed(counts: "Counter[tuple[str, str, str]]") -> "Callable[[CallbackOptions], list[Observation]]":
+            return lambda _: [Observation(count, _attributes(*name)) for name, count in list(counts.items())]
+
+        meter = provider.get_meter("rota", version("rota"))
+        self.sent: Counter[tuple[str, str, str]] = Counter()
+        self.consumed: Counter[tuple[str, str, str]] = Counter()
+        for name, counts, text in (
+            ("messaging.client.sent.messages", self.sent, "Runs that were submitted."),
+            ("messaging.client.consumed.messages", self.consumed, "Calls that were started."),
+        ):
+            meter.create_observable_counter(name, [observed(counts)], "{message}", text)
+        self.duration = meter.create_histogram("messaging.process.duration", "s", "How long calls took.")
+        self.wait = meter.create_histogram("rota.run.wait", "s", "How long runs waited from due to start.")
+
+
+@cache
+def _attributes(task: str, operation: str, error: str) -> dict[str, str]:
+    """The attributes of metrics: names of tasks and of errors, and nothing else that has many values."""
+    return _about(task, operation) | ({"error.type": error} if error else {})
 
 
 def tracer() -> "Tracer | None":
@@ -48,6 +81,21 @@ def tracer() -> "Tracer | None":
     return _known[1]
 
 
+def meters() -> Meters | None:
+    """Return the instruments of this program; None unless it has set up a meter provider."""
+    global _measured
+    if METERS not in sys.modules:
+        return None
+    from opentelemetry import metrics
+
+    provider = metrics.get_meter_provider()
+    if _measured is None or _measured[0] is not provider:
+        if type(provider).__module__.startswith(METERS):  # the stand-ins of the API, until a provider is set
+            return None
+        _measured = provider, Meters(provider)
+    return _measured[1]
+
+
 def trace_id() -> str | None:
     """Return the id of the trace that this code runs in, for log lines."""
     if API not in sys.modules:
@@ -63,14 +111,32 @@ def trace_id() -> str | None:
 
 def sending(runs: Sequence[NewRun]) -> AbstractContextManager[Sequence[NewRun]]:
     """A span `send TASK` around a put. The block gets the runs with the context of the span in their headers."""
-    found = tracer() if runs else None
-    if found is None or runs[0].task.startswith(OWN):
+    if not runs or runs[0].task.startswith(OWN):
         return nullcontext(runs)
-    return _sending(found, runs)
+    found, measured = tracer(), meters()
+    if found is None and measured is None:
+        return nullcontext(runs)
+    return _sending(found, measured, runs)
 
 
 @contextmanager
-def _sending(found: "Tracer", runs: Sequence[NewRun]) -> "Generator[Sequence[NewRun]]":
+def _sending(found: "Tracer | None", measured: Meters | None, runs: Sequence[NewRun]) -> "Generator[Sequence[NewRun]]":
+    error: BaseException | None = None
+    try:
+        with nullcontext(runs) if found is None else _sending_span(found, runs) as carrying:
+            yield carrying
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        if measured is not None:
+            failed = "" if error is None else type(error).__qualname__
+            for run in runs:
+                measured.sent[run.task, "send", failed] += 1
+
+
+@contextmanager
+def _sending_span(found: "Tracer", runs: Sequence[NewRun]) -> "Generator[Sequence[NewRun]]":
     from opentelemetry import trace
 
     first = runs[0]
@@ -119,13 +185,16 @@ def _extracted(headers: Mapping[str, str]) -> "Context":
 
 
 def _messaging(task: str, operation: str, run: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    found: dict[str, Any] = _about(task, operation) | {"messaging.operation.type": operation}
+    return found if run is None else found | {"messaging.message.id": run}
+
+
+def _about(task: str, operation: str) -> dict[str, str]:
+    return {
         "messaging.system": "rota",
         "messaging.operation.name": operation,
-        "messaging.operation.type": operation,
         "messaging.destination.name": task,
     }
-    return found if run is None else found | {"messaging.message.id": run}
 
 
 # -- ticks ------------------------------------------------------------------------------------------------------------
@@ -161,8 +230,13 @@ def ticked(span: "Span | None", applied: bool, decisions: Sequence[Decision]) ->
 
 def processing(run: Run, parent: bool) -> "Span | None":
     """Begin the span `process TASK` of one call, as the current span of this asyncio task and what it calls."""
-    found = tracer()
-    if found is None or run.task.startswith(OWN):
+    if run.task.startswith(OWN):
+        return None
+    found, waited = tracer(), max(0.0, (run.claimed_at or run.due_at) - run.due_at)
+    if (measured := meters()) is not None:
+        measured.consumed[run.task, "process", ""] += 1
+        measured.wait.record(waited, _attributes(run.task, "process", ""))
+    if found is None:
         return None
     from opentelemetry import context, trace
 
@@ -173,7 +247,7 @@ def processing(run: Run, parent: bool) -> "Span | None":
     attributes = _messaging(run.task, "process", run.id) | {
         "rota.fence": run.fence,
         "rota.attempt": run.failures + run.losses + 1,
-        "rota.wait": max(0.0, (run.claimed_at or run.due_at) - run.due_at),
+        "rota.wait": waited,
     }
     if run.member is not None:
         attributes["messaging.message.conversation_id"] = run.member.group
@@ -193,13 +267,16 @@ def traceparent(span: "Span | None") -> str:
     return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
 
 
-def processed(span: "Span | None", settlement: Settlement) -> None:
+def processed(span: "Span | None", task: str, settlement: Settlement) -> None:
     """End the span of a call as its settlement says. Secrets are out of the settlement already."""
+    error = settlement.error
+    if not task.startswith(OWN) and (measured := meters()) is not None:
+        failed = "" if error is None or settlement.outcome == "skipped" else error.type
+        measured.duration.record(settlement.seconds or 0.0, _attributes(task, "process", failed))
     if span is None:
         return
     from opentelemetry.trace import Status, StatusCode
 
-    error = settlement.error
     span.set_attribute("rota.outcome", settlement.outcome)
     if error is not None and settlement.outcome != "skipped":
         span.set_attribute("error.type", error.type)

@@ -23,13 +23,15 @@ class Watchdog:
         self._period = threshold / 2
         self._due = 0.0  # by the monotonic clock: when the loop should set the mark next
         self._loop_thread = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._next: asyncio.TimerHandle | None = None
         self._stopped = threading.Event()
 
     def start(self) -> None:
         """Watch the running event loop."""
         self._loop_thread = threading.get_ident()
-        self._schedule(asyncio.get_running_loop())
+        self._loop = asyncio.get_running_loop()
+        self._schedule(self._loop)
         threading.Thread(target=self._watch, name="rota-watchdog", daemon=True).start()
 
     def stop(self) -> None:
@@ -62,6 +64,8 @@ class Watchdog:
         logged = 0.0  # the mark whose lateness has been logged
         asleep = time.monotonic()
         while not self._stopped.wait(self._period):
+            if self._loop is not None and self._loop.is_closed():
+                return  # it is not blocked, and never turns again
             awake = time.monotonic()
             overslept = awake - asleep - self._period > self._period
             asleep = awake

@@ -97,6 +97,11 @@ class Worker:
         self._stopping = True
         self._wake.set()
 
+    async def report_counts(self) -> None:
+        """Send a last report, if calls were counted since the one that said that this worker stops."""
+        if self._reports.has_counts:
+            await self._claim_nothing()
+
     def look(self) -> None:
         """Claim now, if there is a free seat."""
         if self._seats.free > 0:
@@ -140,7 +145,7 @@ class Worker:
         request = ClaimRequest(self.name, n, tasks, free, lease, self._reports.next(), queues=queues)
         claim = await self._handover.claim(request, idle=free > 0 and not self._seats)
         self._claims = n
-        self._reports.sent()
+        self._reports.sent(claim.now)
         if handed is not None:
             self._seats.extend(handed, asked_at + self._tuning.lease)
             self._handover.took = None

@@ -8,6 +8,8 @@ each of them has the number, so that any process answers a repeated claim with t
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -33,11 +35,12 @@ from rota.domain.lifecycle import (
 from rota.domain.policy import Retry
 from rota.domain.run import Failure, Lease, Note, Progress, Run, State, storable
 from rota.domain.settlement import Settlement, Verdict, without_secrets
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, overridden
 from rota.engine.endings import log_ending, log_lost
 from rota.engine.events import ended
 from rota.engine.hooks import Hooks
 from rota.engine.outcomes import MESSAGE_LIMIT, TRACEBACK_LIMIT, stored
+from rota.engine.steps import Forgotten, earlier_result
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import Ticks
 from rota.errors import InvalidOptions, StaleClaim
@@ -53,7 +56,7 @@ from rota.pull.values import (
     instant,
     pulled,
 )
-from rota.store import Claim, ClaimRequest, Orders, Renewal, Report, RowQuery, RunQuery, Store, Tally, WorkerSeen
+from rota.store import Claim, ClaimRequest, Orders, Renewal, Report, RowQuery, RunQuery, Store, Tally, Total, WorkerSeen
 
 log = logging.getLogger("rota")
 
@@ -70,12 +73,22 @@ async def _never() -> None:
     await asyncio.Event().wait()
 
 
+async def _results(store: Store, run: Run) -> dict[str, Any]:
+    """Return what the steps before a step have returned; nothing for a run that is none, which costs nothing."""
+    found: dict[str, Any] = {}
+    if run.member is not None:
+        for step, need in run.member.takes.items():
+            with suppress(Forgotten):
+                found[step] = msgspec.json.decode(await earlier_result(store, run.member, need))
+    return found
+
+
 class Pulling:
     def __init__(self, client: Client, hooks: Hooks | None = None) -> None:
         self._client = client
         self._hooks = hooks or Hooks()
         self._tallies = Tallies()  # sent with the next claim of any pull worker in this process
-        self._unsent: tuple[Tally, ...] = ()  # what a claim without an answer has sent
+        self._unsent: tuple[tuple[Tally, ...], tuple[Total, ...]] = (), ()  # what a claim without an answer has sent
 
     # -- claim -----------------------------------------------------------------------------------------------------
 
@@ -95,7 +108,8 @@ class Pulling:
         finally:
             left.cancel()
         told, wake = claim.orders, None if claim.runs else claim.wake
-        return Pulled(instant(claim.now), asked.n, [pulled(run) for run in claim.runs], wake, told.quiet, told.stop)
+        runs = [pulled(run, await _results(session.store, run)) for run in claim.runs]
+        return Pulled(instant(claim.now), asked.n, runs, wake, told.quiet, told.stop)
 
     async def _last(self, store: Store, worker: str) -> tuple[int, Orders]:
         """Return the number of the worker's last claim, and what people ask of it."""
@@ -134,14 +148,18 @@ class Pulling:
         self, store: Store, worker: str, asked: ClaimBody, free: int, number: int, fresh: bool
     ) -> Claim:
         """One claim of the store. If its number is `fresh`, the store takes the counts of this process with it."""
-        tallies = (self._unsent or self._tallies.take()) if fresh else ()
-        report = Report(claim=number, **msgspec.structs.asdict(asked.report), tallies=tallies)
+        nothing: tuple[tuple[Tally, ...], tuple[Total, ...]] = (), ()
+        counts = nothing
+        if fresh:
+            counts = self._unsent if any(self._unsent) else (self._tallies.take(), self._tallies.take_totals())
+        tallies, totals = counts
+        report = Report(claim=number, **msgspec.structs.asdict(asked.report), tallies=tallies, totals=totals)
         request = ClaimRequest(worker, number, asked.tasks, free, asked.lease, report, queues=asked.queues)
         if fresh:
-            self._unsent = tallies
+            self._unsent = counts
         claim = await patiently(lambda: store.claim(request))
         if fresh:
-            self._unsent = ()
+            self._unsent = nothing
         for run in claim.runs:
             self._tallies.claimed(run)
         await self._take_offers(store, claim)
@@ -158,7 +176,7 @@ class Pulling:
                     log_lost(run, settlement)
                     self._recorded(run, settlement, reply.now)
         if claim.schedules:
-            ticks = Ticks(store, self._hooks)
+            ticks = Ticks(store, self._hooks, self._tallies)
             ticks.take(claim.schedules, claim.now)
             await ticks.fire_taken()
         await self._client.ended_here(claim.ended)
@@ -179,8 +197,16 @@ class Pulling:
         return Renewed(instant(reply.now), [Renewal(item) for item in reply.items])
 
     async def _runs(self, store: Store, ids: Sequence[str]) -> tuple[float, Mapping[str, Run]]:
+        """Return runs with the policies that count: a timeout or retries that an operator has set are among them."""
         page = await patiently(lambda: store.runs(RunQuery(ids=list(ids))))
-        return page.now, {run.id: run for run in page.runs}
+        specs = await self._specs(store, {run.task for run in page.runs})
+        found = {spec.name: spec.overrides for spec in specs if spec.overrides}
+        return page.now, {run.id: run for run in overridden(page.runs, found)}
+
+    async def _specs(self, store: Store, names: set[str]) -> Sequence[TaskSpec]:
+        if not names:
+            return ()
+        return (await patiently(lambda: store.rows(TaskSpec, RowQuery(names=sorted(names))))).items
 
     # -- settle ----------------------------------------------------------------------------------------------------
 
@@ -231,14 +257,11 @@ class Pulling:
 
     async def _retries(self, store: Store, endings: Sequence[tuple[Run, Outcome]]) -> dict[str, Retry]:
         """Return the retries that the tasks have now, for calls that failed: a run may be older than its task's."""
-        names = sorted({run.task for run, outcome in endings if isinstance(outcome, Failed | TimedOut)})
-        if not names:
-            return {}
-        rows = (await patiently(lambda: store.rows(TaskSpec, RowQuery(names=names)))).items
-        return {spec.name: spec.policy.retry for spec in rows if spec.executor}
+        failed = {run.task for run, outcome in endings if isinstance(outcome, Failed | TimedOut)}
+        return {spec.name: spec.in_force().policy.retry for spec in await self._specs(store, failed) if spec.executor}
 
     def _recorded(self, run: Run, settlement: Settlement, now: float) -> None:
-        self._tallies.ended(run, settlement)
+        self._tallies.ended(run, settlement, now)
         if not self._hooks.empty:
             self._hooks.emit(ended(run, settlement, now))
 

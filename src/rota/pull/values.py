@@ -65,6 +65,9 @@ class PulledRun(Struct, frozen=True):
     headers: dict[str, str]
     saved: Any
     """The checkpoint of the call before."""
+    results: dict[str, Any]
+    """Of a step of a flow: the results of the steps that it takes, by their names. Null: that step has failed; a step
+    whose run is no longer kept is left out."""
 
 
 class Pulled(Struct, frozen=True):
@@ -164,8 +167,8 @@ def instant(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def pulled(run: Run) -> PulledRun:
-    """Return the run as a pull worker sees it."""
+def pulled(run: Run, results: dict[str, Any]) -> PulledRun:
+    """Return the run as a pull worker sees it, with the results of the steps before it."""
     claimed = run.claimed_at or 0.0
     timeout = run.policy.timeout
     return PulledRun(
@@ -179,6 +182,7 @@ def pulled(run: Run) -> PulledRun:
         deadline=None if timeout is None else instant(min(claimed + timeout, _LAST)),
         headers=dict(run.headers),
         saved=None if run.saved is None else msgspec.json.decode(run.saved),
+        results=results,
     )
 
 

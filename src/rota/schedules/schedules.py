@@ -24,7 +24,7 @@ from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleChanged, ScheduleTaken
 from rota.schedules.deadlines import expecting
 from rota.schedules.starting import declare_start
-from rota.schedules.stored import TRIES, StoredSchedules, absent_only, check_names
+from rota.schedules.stored import TRIES, StoredSchedules, absent_only, check_names, expected_version
 from rota.store import Command, Declared, RowQuery, RunQuery, Scope, Terms
 from rota.task import Bound, call_of, new_id, trigger_of
 
@@ -80,8 +80,7 @@ class Schedules(StoredSchedules):
         With `if_absent`, a schedule that exists already is returned as it is. With `if_version`, ScheduleChanged is
         raised unless the schedule still has that `version`; its ticks do not change it.
         """
-        if if_absent and if_version is not None:
-            raise InvalidOptions(f"schedule {id}: if_absent=True says already that there is no version")
+        expected = expected_version(id, if_absent, if_version)
         timed = Timed(
             overlap=overlap,
             catch_up=catch_up,
@@ -97,7 +96,6 @@ class Schedules(StoredSchedules):
             lost=lost,
         )
         made = call_of(call).to_schedule(id, self._zoned(id, trigger), timed)
-        expected = 0 if if_absent else if_version
         terms = None if expected is None else Terms({id: expected})
         return (await self._put_made([made], expect, paused, terms))[0]
 

@@ -136,6 +136,17 @@ def check_names(schedules: Sequence[Schedule]) -> None:
         raise InvalidOptions(f"schedule {twice[0]} is put twice at once; give each a name of its own")
 
 
+def expected_version(id: str, if_absent: bool, if_version: int | None) -> int | None:
+    """Return the version that a put wants; 0: there is no such schedule; None: any."""
+    if if_version is None:
+        return 0 if if_absent else None
+    if if_absent:
+        raise InvalidOptions(f"schedule {id}: if_absent says already that there is no version")
+    if if_version < 1:
+        raise InvalidOptions(f"schedule {id}: if_version={if_version}: versions begin with 1; or give if_absent")
+    return if_version
+
+
 def absent_only(terms: Terms) -> bool:
     """Return False for a put that leaves an existing schedule as it is. Raise ScheduleChanged for another version."""
     for id, version in terms.versions.items():

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 from msgspec import Struct
 
 from rota.domain.policy import Limit
-from rota.domain.text import did_you_mean, masked
+from rota.domain.text import did_you_mean
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride, fields_set
@@ -37,7 +37,7 @@ def explain(settings: Settings) -> list[tuple[str, object, str]]:
     """Name, value and source of every setting, then of every override; secrets masked."""
     rows: list[tuple[str, object, str]] = []
     for name in FIELDS:
-        value = masked(settings.url) if name == "url" else getattr(settings, name)
+        value = settings.shown(name)
         rows.append((name, value, settings.source(name)))
     for task, override in sorted(settings.tasks.items()):
         for path, value in _leaves(("tasks", task), override):

@@ -49,6 +49,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         says("Hosts that the built-in task http may call, and networks that are not public; by default no task http."),
     ] = ()
+    heartbeat_url: Annotated[
+        str | None,
+        says("A URL that a schedule calls while this rota works, for a monitor that tells when no call comes."),
+    ] = None
+    heartbeat_every: Annotated[Seconds, says("Seconds between two such calls; from 1.")] = 60.0
     lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = _TUNING.lease
     renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = _TUNING.renew
     silence: Annotated[
@@ -81,9 +86,16 @@ class Settings(Struct, frozen=True, kw_only=True):
             )
 
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "sources"}
-        shown["url"] = masked(self.url)
+        shown = {name: self.shown(name) for name in self.__struct_fields__ if name != "sources"}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def shown(self, name: str) -> object:
+        """Return the value of a setting without its secrets. The path of a monitor's URL is one."""
+        value = getattr(self, name)
+        if name == "heartbeat_url" and value is not None:
+            scheme, _, rest = str(value).partition("://")
+            return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}/***"
+        return masked(self.url) if name == "url" else value
 
     @property
     def store_url(self) -> str:
@@ -145,6 +157,8 @@ class Settings(Struct, frozen=True, kw_only=True):
                 f"{self._quote('patience')}: from 0.1 to {ID_MEMORY / 2:g} seconds; the id of an ended run is known "
                 f"for {ID_MEMORY:g}, and a submit that is sent again after that would make a second run"
             )
+        if not 1 <= self.heartbeat_every <= FAR:
+            raise InvalidOptions(f"{self._quote('heartbeat_every')}: from 1 second to ten years")
         for name in ("keep_succeeded", "keep_failed"):
             if not 0 <= getattr(self, name) <= FAR:
                 raise InvalidOptions(f"{self._quote(name)}: from 0 seconds to ten years")

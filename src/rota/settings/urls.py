@@ -16,6 +16,7 @@ _OPTION = {
     **dict.fromkeys(("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"), "namespace"),
     **dict.fromkeys(("postgresql", "postgres"), "schema"),
     "memory": "namespace",
+    "django": "schema",
 }
 """The option of the URL that separates several apps in one store, by scheme."""
 

@@ -24,6 +24,7 @@ from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.engine.context import Context
+from rota.engine.fans import Spread, spread_here
 from rota.engine.handler import ExecutorName, Handler
 from rota.engine.middleware import Middleware, check_middleware
 from rota.errors import InvalidArguments, InvalidOptions
@@ -231,6 +232,7 @@ class Definition:
         return Handler(
             name=self.name,
             fn=listing(self.fn),
+            yields=inspect.isgeneratorfunction(self.fn) or inspect.isasyncgenfunction(self.fn),
             signature=self.signature,
             executor=self.executor,
             takes_context=self.takes_context,
@@ -244,19 +246,30 @@ class Definition:
 
 
 def listing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `fn`; a function that yields as one that returns the list of what it yields."""
+    """Return `fn`; a function that yields as one that returns the list of what it yields. If its run makes children of
+    its items, they are put while it yields, and it returns the `Spread` that has the last of them."""
     if inspect.isgeneratorfunction(fn):
 
         @wraps(fn)
-        def listed(*args: Any, **kwargs: Any) -> list[Any]:
-            return list(fn(*args, **kwargs))
+        def listed(*args: Any, **kwargs: Any) -> list[Any] | Spread:
+            if (spread := spread_here.get()) is None:
+                return list(fn(*args, **kwargs))
+            for item in fn(*args, **kwargs):
+                if spread.take(item):
+                    spread.put_sync()
+            return spread
 
         return listed
     if inspect.isasyncgenfunction(fn):
 
         @wraps(fn)
-        async def listed_async(*args: Any, **kwargs: Any) -> list[Any]:
-            return [item async for item in fn(*args, **kwargs)]
+        async def listed_async(*args: Any, **kwargs: Any) -> list[Any] | Spread:
+            if (spread := spread_here.get()) is None:
+                return [item async for item in fn(*args, **kwargs)]
+            async for item in fn(*args, **kwargs):
+                if spread.take(item):
+                    await spread.put()
+            return spread
 
         return listed_async
     return fn

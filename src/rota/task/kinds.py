@@ -56,6 +56,10 @@ TRIGGER = Kind(
 )
 INSTANT = Kind(optional(instance_of(datetime)), "an aware datetime, or None")
 
+WITHIN = Kind(
+    optional(lambda value: _is_span(value) or isinstance(value, Sliding)),
+    f"{SPAN}, a Sliding(600), or None for no end",
+)
 TASK: dict[str, Kind] = {
     "name": Kind(optional(is_text), "a text, or None for the name of the function"),
     "description": Kind(optional(is_text), "a text, or None for the docstring of the function"),
@@ -70,10 +74,7 @@ TASK: dict[str, Kind] = {
         optional(instance_of(str, UserKey)),
         'a template such as key="{path}", a UserKey(), or None for no key',
     ),
-    "within": Kind(
-        optional(lambda value: _is_span(value) or isinstance(value, Sliding)),
-        f"{SPAN}, a Sliding(600), or None for no end",
-    ),
+    "within": WITHIN,
     "unique_in": Kind(optional(is_text), "a name that tasks share, or None"),
     "max_pending": Kind(optional(_is_count), "a whole number from 1, or None for no bound"),
     "limit": Kind(
@@ -127,6 +128,7 @@ ELSEWHERE = (
 """The options whose values the domain checks, against a list of choices or a range."""
 
 USING: dict[str, Kind] = {
+    "within": WITHIN,
     "delay": Kind(optional(_is_span), SPAN),
     "at": INSTANT,
     "expires": Kind(optional(lambda value: _is_span(value) or isinstance(value, datetime)), f"{SPAN}, or an instant"),

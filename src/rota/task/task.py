@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from rota.client.handle import RunHandle
 from rota.domain.decision import Decision, Reason
 from rota.domain.fan import Failures
-from rota.domain.guards import Unique
+from rota.domain.guards import Join, Sliding, Unique
 from rota.domain.intake import Options, Span
 from rota.domain.policy import Lost, Retry
 from rota.domain.trial import Trial
@@ -217,6 +217,8 @@ class Task(Generic[C, P, T_co, R_co]):
         priority: int | None = None,
         key: str | None = None,
         unique: Unique | None = None,
+        within: Span | Sliding | None = None,
+        join: Join | None = None,
         queue: str | None = None,
         timeout: Span | str | None = None,
         retry: Retry | None = None,
@@ -233,7 +235,9 @@ class Task(Generic[C, P, T_co, R_co]):
 
         `delay` (seconds) or `at` (an aware datetime) says when the run is due. `expires` is a number of seconds after
         the due time, or an instant: a run that has not started by then never starts. A run with a higher `priority`
-        starts first. `key` says what the run is about, `unique` which other run of the key it may not stand beside.
+        starts first. `key` says what the run is about, `unique` which other run of the key it may not stand beside,
+        `join` what becomes of an equal run that waits, and `within`, with `unique="done"`, for how many seconds a
+        success keeps it out (7 days at most).
         `queue`, `timeout`, `retry` and `lost` go before those of the task; a `retry` replaces the task's with all its
         rules. `headers` (32 at most, 8 KiB) travel with the run, its retries and the runs that its handler submits.
         `id` is an idempotency key of 1 to 63 printable characters: the first submit makes the run, a later one with the
@@ -250,6 +254,8 @@ class Task(Generic[C, P, T_co, R_co]):
             priority=priority,
             key=key,
             unique=unique,
+            within=within,
+            join=join,
             queue=queue,
             timeout=timeout,
             retry=retry,

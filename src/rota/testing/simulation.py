@@ -98,7 +98,11 @@ class Simulation:
         self._backend = VirtualBackend(self._wall, pause)
         self._hooks = core_of(app).hooks.adapted(self._adapt_hook)
         self._world = World(
-            monotonic=self._loop.time, stopwatch=self._loop.time, threads=False, adapt=self._adapt_handler
+            monotonic=self._loop.time,
+            wall=self._wall,
+            stopwatch=self._loop.time,
+            threads=False,
+            adapt=self._adapt_handler,
         )
         self._engines: dict[str, Supervisor] = {}
         self._hired = 0

@@ -44,7 +44,7 @@ async def _runs(app: Rota) -> list[Run]:
 
 
 def _fits(app: Rota, run: Run, task: AnyTask | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    known = core_of(app).registry.names().get(task) if isinstance(task, str) else task
+    known = core_of(app).registry.find(task) if isinstance(task, str) else task
     names = (task,) if isinstance(task, str) else (task.name, *task.aliases)
     if run.task not in names:
         return False
@@ -88,7 +88,7 @@ def _listed(app: Rota, runs: list[Run]) -> str:
 
 
 def _written(app: Rota, run: Run) -> str:
-    task = core_of(app).registry.names().get(run.task)
+    task = core_of(app).registry.find(run.task)
     try:
         named = msgspec.json.decode(run.args) if task is None else _arguments(task, run.args)
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.client.fleet import is_inner
 from rota.domain.run import Run
 from rota.store import Reads, RunQuery
 from rota.store.paging import COUNT_PAGE, COUNT_SECONDS, count_runs, pages
@@ -31,6 +32,7 @@ class CountView(Struct, frozen=True):
 
 
 async def count_view(store: Reads, query: RunQuery, at_most: int, by: By | None = None) -> CountView:
+    """Groups leave out runs of rota's own tasks, unless the query names the task."""
     if by is None:
         found = await count_runs(store, query, at_most)
         return CountView(found.count, found.more, None)
@@ -39,7 +41,7 @@ async def count_view(store: Reads, query: RunQuery, at_most: int, by: By | None 
     async with aclosing(pages(store, replace(query, limit=min(COUNT_PAGE, at_most), cursor=None))) as read:
         async for page in read:
             left = at_most - counted.total()
-            counted.update(_value(run, by) for run in page.runs[:left])
+            counted.update(_value(run, by) for run in page.runs[:left] if query.tasks or not is_inner(run.task))
             late = page.searched_back_to is not None and time.monotonic() - begun > COUNT_SECONDS
             more = len(page.runs) > left or (page.cursor is not None and (counted.total() >= at_most or late))
             if more:

@@ -8,14 +8,15 @@ from msgspec.structs import asdict
 
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain import codec
+from rota.domain.deadline import deadline_id
 from rota.domain.decision import Reason
-from rota.domain.policy import Policy
+from rota.domain.policy import Policy, Retry
 from rota.domain.schedule import Schedule
 from rota.domain.secrets import hidden
 from rota.domain.ticks import ON_TIME
 from rota.domain.timing import Timing
 from rota.domain.triggers import Cron, DailyAt, Every, Excluding, Intersection, Monthly, Trigger, Union, Weekly
-from rota.store import Reads
+from rota.store import Reads, RowQuery
 from rota.views.values import from_json, iso, plain_value
 
 NEXT_SHOWN = 5
@@ -65,6 +66,12 @@ class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
     unique: object
     catch_up: str
     grace: float | None
+    timeout: float | None
+    retry: Retry | None
+    """None: its runs are retried as the code of the task says."""
+    lost: str
+    expect: str | None
+    """The trigger of its deadline."""
     start: str | None
     end: str | None
     buffer: int | None
@@ -201,8 +208,15 @@ def schedule_view(facts: Facts) -> ScheduleView:
     )
 
 
-def schedule_detail(facts: Facts) -> ScheduleDetail:
+async def expected(store: Reads, schedule: Schedule) -> str | None:
+    """Return the trigger of the deadline that was put with `schedule`, or declared with it; None if it has none."""
+    found = await store.rows(Schedule, RowQuery(names=[deadline_id(schedule.id)], limit=1))
+    return found.items[0].trigger if found.items else None
+
+
+def schedule_detail(facts: Facts, expect: str | None) -> ScheduleDetail:
     schedule = facts.schedule
+    policy = policy_of(schedule)
     return ScheduleDetail(
         **asdict(schedule_view(facts)),
         deadline=plain_value("deadline", schedule.deadline),
@@ -216,6 +230,10 @@ def schedule_detail(facts: Facts) -> ScheduleDetail:
         unique=schedule.guards.unique,
         catch_up=schedule.catch_up,
         grace=schedule.grace,
+        timeout=policy.timeout,
+        retry=policy.retry if policy.own_retry else None,
+        lost=policy.lost,
+        expect=expect,
         start=iso(schedule.start),
         end=iso(schedule.end),
         buffer=schedule.buffer if schedule.overlap == "buffer" else None,

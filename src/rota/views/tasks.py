@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rota.client.fleet import is_inner
 from rota.domain.activity import Activity
+from rota.domain.overrides import Overrides
 from rota.domain.policy import Limit, Rate, Share
 from rota.domain.spec import TaskSpec
 from rota.domain.text import one_line
@@ -16,6 +17,7 @@ from rota.domain.tuning import Retention
 from rota.flow import Flow
 from rota.store import Depth, Reads
 from rota.task import Task, definition_of
+from rota.views.values import iso
 
 AnyTask = Task[..., ..., Any, Any]
 
@@ -25,6 +27,29 @@ class TaskRow(Struct, frozen=True):
 
     depth: Depth
     spec: TaskSpec | None
+
+
+class RetryView(Struct, frozen=True):
+    limit: int | None
+    backoff: str
+    delay: float
+    max_delay: float
+    jitter: float
+    factor: float
+
+
+class OverridesView(Struct, frozen=True):
+    """What an operator says of a task, and which wins over its code; None: as the code says."""
+
+    version: int
+    enabled: bool | None
+    limit: Limit | None
+    rate: Rate | None
+    retry: RetryView | None
+    timeout: float | None
+    note: str | None
+    by: str | None
+    at: str
 
 
 class TaskView(Struct, frozen=True):
@@ -40,7 +65,10 @@ class TaskView(Struct, frozen=True):
     enabled: bool
     enabled_here: bool | None
     paused: bool
+    paused_until: str | None
     paused_keys: Sequence[str]
+    overrides: OverridesView | None
+    """None: an operator has overridden nothing. The other fields are as the code says."""
     limit: Limit | None
     limits: Sequence[Limit]
     """Named limits, which the task shares with others."""
@@ -86,7 +114,9 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
         enabled=spec.enabled,
         enabled_here=task.enabled if task else None,
         paused=spec.paused,
+        paused_until=None if spec.paused_until is None else iso(spec.paused_until),
         paused_keys=spec.paused_keys,
+        overrides=overrides_view(row.spec.overrides if row and row.spec else None),
         limit=spec.limit,
         limits=spec.limits,
         rate=spec.rate,
@@ -106,6 +136,15 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
     )
 
 
+def overrides_view(given: Overrides | None) -> OverridesView | None:
+    if given is None or not given.values():
+        return None
+    retry = given.retry
+    shown = None if retry is None else RetryView(*(getattr(retry, name) for name in RetryView.__struct_fields__))
+    kept = (given.version, given.enabled, given.limit, given.rate, shown, given.timeout)
+    return OverridesView(*kept, given.note, given.by, iso(given.at))
+
+
 def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
     """Return the spec that a worker published, because that spec is in force; else the spec of the code here.
 
@@ -114,7 +153,9 @@ def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
     if stored is not None and (stored.executor or task is None):
         return stored
     spec = definition_of(task).spec if task else TaskSpec(name)
-    return spec if stored is None else replace(spec, paused=stored.paused, paused_keys=stored.paused_keys)
+    if stored is None:
+        return spec
+    return replace(spec, paused=stored.paused, paused_keys=stored.paused_keys, paused_until=stored.paused_until)
 
 
 def _parameters(signature: inspect.Signature) -> str:

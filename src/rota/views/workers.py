@@ -31,6 +31,9 @@ class WorkerView(Struct, frozen=True):
     version: str
     quiet: bool
     """A person has asked the worker to start no more runs."""
+    began_at: str | None
+    ahead: float
+    """Seconds by which the clock of its host is ahead of the store's; 0 if they agree."""
 
 
 async def worker_views(store: Reads) -> list[WorkerView]:
@@ -62,6 +65,8 @@ def _view(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> Worker
         silent_for=round(max(0.0, now - worker.seen_at), 3),
         version=report.version,
         quiet=worker.orders.quiet,
+        began_at=iso(report.began) if report.began else None,
+        ahead=report.ahead,
     )
 
 

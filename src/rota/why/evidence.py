@@ -11,7 +11,7 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.errors import InvalidOptions
 from rota.store import Depth, Freeze, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
 from rota.why.needs import Awaited, follow
@@ -127,11 +127,15 @@ async def _shared(store: Reads, spec: TaskSpec, depths: Sequence[Depth]) -> list
     if not spec.limits:
         return []
     everything = (await store.rows(TaskSpec, RowQuery(limit=10_000))).items
+    named = [limit.name or "" for limit in spec.limits]
+    rows = (await store.rows(TaskSpec, RowQuery(names=[f"{LIMIT_ROW}{name}" for name in named]))).items
+    totals = {row.name.removeprefix(LIMIT_ROW): row.limit.total or 0 for row in rows if row.limit}
     found: list[Shared] = []
-    for limit in spec.limits:
-        tasks = {each.name for each in everything if any(own.name == limit.name for own in each.limits)}
+    for name in named:
+        tasks = {each.name for each in everything if any(own.name == name for own in each.limits)}
         running = {depth.task: depth.running for depth in depths if depth.task in tasks and depth.running}
-        found.append(Shared(limit.name or "", limit.total or 0, running))
+        if name in totals:
+            found.append(Shared(name, totals[name], running))
     return found
 
 
@@ -151,7 +155,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         now=fleet.now,
         task=task,
         key=key,
-        spec=specs[0] if specs else None,
+        spec=specs[0].in_force() if specs else None,
         fleet=fleet,
         schedules=(await store.rows(Schedule, RowQuery(task=task, limit=20))).items,
         decisions=decisions,

@@ -42,6 +42,7 @@ def _of_task(seen: Evidence) -> Why:
     found = [
         *facts.about_stranded(seen),
         facts.about_workers(seen, wanted or active),
+        *facts.about_clocks(seen),
         *facts.about_blocked(seen, seen.running),
         *facts.about_task(seen),
         *facts.about_rate(seen, seen.unfinished),
@@ -85,6 +86,7 @@ async def _of_run(store: Reads, run: Run) -> Why:
             *facts.about_share(run, seen),
             *facts.about_origin(run),
             facts.about_workers(seen),
+            *facts.about_clocks(seen),
             *facts.about_task(seen),
             *facts.about_rate(seen, [run]),
             *facts.about_seats(seen, [run]),
@@ -101,6 +103,7 @@ def _running(run: Run, seen: Evidence) -> list[Fact]:
             Fact("run", stranded_words(run, seen.fleet), True),
             Fact("run", f"{run.worker} claimed it {since} (fence {run.fence})"),
             facts.about_workers(seen),
+            *facts.about_clocks(seen),
         ]
     found = [Fact("run", f"it runs on {run.worker} (fence {run.fence}), claimed {since}")]
     found += facts.about_blocked(seen, [run])

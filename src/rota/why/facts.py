@@ -1,6 +1,6 @@
 """Facts from evidence: each function looks at one thing that can keep work from starting."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import takewhile
 
 from rota.client.fleet import is_blocked, nobody, stranded_words
@@ -10,7 +10,8 @@ from rota.domain.guards import cooldown_reason
 from rota.domain.joins import REPLACED
 from rota.domain.once import period_of
 from rota.domain.run import DEFAULT_QUEUE, Run, State
-from rota.domain.text import plural
+from rota.domain.spec import TaskSpec
+from rota.domain.text import coarse, plural
 from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import BESIDE, DECISIONS_SHOWN, Evidence
@@ -31,6 +32,14 @@ def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
     words = f"{plural(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}"
     serve = "" if seen.queue == DEFAULT_QUEUE else f" and {'serves' if live == 1 else 'serve'} queue {seen.queue}"
     return Fact("workers", words + serve)
+
+
+def about_clocks(seen: Evidence) -> Iterator[Fact]:
+    """Report hosts whose clocks are wrong: due times go by the store's clock, what a handler reads does not."""
+    for worker in seen.live():
+        if ahead := worker.report.ahead:
+            wrong = f"{coarse(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} the store's"
+            yield Fact("clock", f"the clock of {worker.report.host or worker.name} is {wrong}: set it (NTP)")
 
 
 def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:
@@ -54,9 +63,15 @@ def about_stranded(seen: Evidence) -> Iterator[Fact]:
     yield Fact("run", f"run {first.id} waits: {stranded_words(first, seen.fleet)}{more}", holds=not seen.fleet.alive)
 
 
-def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
-    """Report that due runs wait because every worker that knows the task is full."""
-    seats = [(worker.report.seats, worker.report.leased + worker.report.overdue) for worker in seen.live()]
+def about_seats(seen: Evidence, waiting: Collection[Run]) -> Iterator[Fact]:
+    """Report that runs wait because every worker that knows the task is quiet, or full."""
+    quiet = [worker.name for worker in seen.live() if worker.orders.quiet]
+    awake = [worker.report for worker in seen.live() if not worker.orders.quiet]
+    if quiet and not awake and waiting:
+        whose = f"the {plural(len(quiet), 'live worker')} that {'knows' if len(quiet) == 1 else 'know'} {seen.task}"
+        words = f"{whose} {'is' if len(quiet) == 1 else 'are'} quiet; `rota workers resume {quiet[0]}`"
+        yield Fact("workers", words, holds=True)
+    seats = [(report.seats, report.leased + report.overdue) for report in awake]
     late = any(_ready(run) and seen.now - run.due_at > SOON for run in waiting)
     if late and seats and all(0 < total <= taken for total, taken in seats):
         total = sum(total for total, _ in seats)
@@ -88,12 +103,18 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
         yield Fact("task", f"nobody has published {seen.task}: no worker with its code has started here")
     if spec is None:
         return
-    if not spec.enabled:
+    yield from about_overrides(seen, spec)
+    if spec.overrides is not None and spec.overrides.enabled is False:
+        words = f"{seen.task} is disabled by an override: its runs wait, and new ones are refused"
+        yield Fact("task", f"{words}; `rota tasks set {seen.task} enabled=`", True)
+    elif not spec.enabled:
         words = f"{seen.task} is disabled in its code or settings: its runs wait, and new ones are refused"
         yield Fact("task", f"{words}; set enabled=true and restart its workers", True)
     if spec.paused:
         paused = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
-        yield Fact("task", f"{seen.task} is paused{decided(paused, seen.now)}; `rota tasks resume {seen.task}`", True)
+        end = "" if spec.paused_until is None else f"until {at(spec.paused_until, seen.now)}, or "
+        words = f"{seen.task} is paused{decided(paused, seen.now)}; {end}`rota tasks resume {seen.task}`"
+        yield Fact("task", words, True)
     if seen.key is not None and seen.key in spec.paused_keys:
         paused = next((row for row in seen.decisions if row.reason is Reason.PAUSED and row.run is None), None)
         words = f"the key {seen.key!r} of {seen.task} is paused{decided(paused, seen.now)}"
@@ -108,6 +129,17 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
         if used >= shared.total:
             words = f"{used} of {shared.total} run under the limit {shared.name} ({who}): the limit is reached"
             yield Fact("limit", words, bool(seen.waiting))
+
+
+def about_overrides(seen: Evidence, spec: TaskSpec) -> Iterator[Fact]:
+    """Say which values are not those of the code, and whose they are."""
+    given = spec.overrides
+    if given is None or not given.values():
+        return
+    by = f" by {given.by}" if given.by else ""
+    names = ", ".join(given.values())
+    words = f"an override ({away(given.at, seen.now)}{by}){noted(given.note)} wins over the code: {names}"
+    yield Fact("override", f"{words}; `rota tasks set {seen.task} --clear`")
 
 
 def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.run import Run
 from rota.domain.schedule import Firing, Schedule
+from rota.domain.ticks import is_postponed
 from rota.domain.timing import Timing
 from rota.domain.triggers import Trigger
 from rota.why.answer import Fact, at, away, refusal
@@ -99,7 +100,10 @@ def _next_tick(schedule: Schedule, nominal: float, seen: Evidence) -> Fact:
     words = f"{_name(schedule)} ({_words(schedule)})"
     late = seen.now - (nominal if schedule.fires_at is None else schedule.fires_at)
     if late < 0:
-        return Fact("schedule", f"{words} is next {at(nominal, seen.now)}")
+        moved = (
+            f"; its ticks before that are left out{noted(schedule.note)}" if is_postponed(schedule, seen.now) else ""
+        )
+        return Fact("schedule", f"{words} is next {at(nominal, seen.now)}{moved}")
     due = f"{words} was due {at(nominal, seen.now)}"
     if late <= LATE or not seen.fleet.alive:
         return Fact("schedule", due)

@@ -11,8 +11,10 @@ from typing import Any
 class ThreadExecutor:
     """Reuses idle threads and starts one more when all are busy; the worker's seats bound their number."""
 
-    def __init__(self, name: str = "rota") -> None:
+    def __init__(self, name: str = "rota", ends: Callable[[], object] | None = None) -> None:
+        """`ends` is called in each thread that ends."""
         self._name = name
+        self._ends = ends
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
@@ -53,6 +55,8 @@ class ThreadExecutor:
             del job
             with self._lock:
                 self._idle += 1
+        if self._ends is not None:
+            self._ends()
 
 
 def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:

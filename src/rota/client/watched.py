@@ -1,0 +1,36 @@
+"""Watched: a store that tells how long each verb took, and how it failed."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from rota.store import Store
+
+Observe = Callable[[str, float, BaseException | None], None]
+"""Hears the verb, its seconds, and its error if it failed."""
+
+
+class Watched:
+    def __init__(self, store: Store, observe: Observe) -> None:
+        self._store = store
+        self._observe = observe
+
+    def __getattr__(self, name: str) -> Any:
+        verb: Callable[..., Awaitable[Any]] = getattr(self._store, name)
+
+        async def timed(*args: Any, **kwargs: Any) -> Any:
+            start, error = time.perf_counter(), None
+            try:
+                return await verb(*args, **kwargs)
+            except BaseException as raised:
+                error = raised
+                raise
+            finally:
+                self._observe(name, time.perf_counter() - start, error)
+
+        return timed
+
+
+def watched(store: Store, observe: Observe | None) -> Store:
+    """Return `store` for one call of a verb; with `observe`, one that tells of it."""
+    return store if observe is None else cast("Store", Watched(store, observe))
