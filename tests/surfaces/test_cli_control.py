@@ -229,3 +229,33 @@ def test_bash_completes_commands(rota: Called, tmp_path: Path) -> None:
 
 def test_the_help_tells_the_exit_codes(rota: Called) -> None:
     assert "Exit codes: 0 done; 1 it failed" in " ".join(rota("--help").split())
+
+
+def test_a_queued_run_is_changed(rota: Called) -> None:
+    run = rota.json("submit", "greet", "name=7", "times=2", "--unknown-ok", "--delay", "1h")["id"]
+
+    assert rota.json("runs", "update", run, "--priority", "5", "--expires", "2h") == [{"id": run, "asked": True}]
+    seen = rota.json("runs", "show", run)
+    assert (seen["priority"], seen["args"]) == (5, {"name": 7, "times": 2})
+    assert seen["expires_at"] is not None
+
+    rota("runs", "update", run, "name=Ada", "times=null")
+    assert rota.json("runs", "show", run)["args"] == {"name": "Ada"}
+    rota("runs", "update", run, "name=5")
+    assert rota.json("runs", "show", run)["args"] == {"name": "5"}, "what is a text stays one"
+    rota("runs", "update", run, "--args", '{"times": 3}')
+    assert rota.json("runs", "show", run)["args"] == {"name": "5", "times": 3}
+
+
+def test_an_update_that_cannot_be_says_why(rota: Called) -> None:
+    good, _ = rota.work()
+    rota("runs", "update", good, "--priority", "5", code=1)
+    assert "1 run stays as it is: only what is queued can be changed" in rota.err
+
+    run = rota.json("submit", "greet", "name=Ada", "--unknown-ok", "--delay", "1h")["id"]
+    rota("runs", "update", run, code=2)
+    assert "nothing to change" in rota.err
+    rota("runs", "update", run, "nmae=Bob", code=2)
+    assert "greet has no parameter 'nmae'; did you mean name?" in rota.err
+    rota("runs", "update", run, "--args", "[1]", code=2)
+    assert "a JSON object" in rota.err

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from rota.cli.movein.view import plan_page
 from rota.cli.render.show import console
 from rota.movein.crontab import read_crontab
 from rota.movein.fires import prove
+from tests.movein.test_beat_db import SCHEMA, task
+from tests.movein.test_cronjobs import MANIFEST
 from tests.surfaces.called import Called
 
 LINES = """CRON_TZ=Europe/Paris
@@ -121,3 +124,39 @@ def test_a_schedule_of_another_task_is_not_replaced(rota: Called, lines: str) ->
     rota("import", "crontab", lines, "--apply", "--unknown-ok", code=2)
     assert "there is a schedule backup already, which calls other" in rota.err
     assert json.dumps(ids(rota)["backup"]["trigger"]) == '"daily 05:00 UTC"'
+
+
+def test_the_source_is_stopped_where_rota_takes_over(rota: Called, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "beat.db") as connection:
+        connection.executescript(SCHEMA + task("nightly", id=1, crontab_id=1))
+    url, at = f"sqlite:///{tmp_path}/beat.db", "2099-01-01T04:00Z"
+    rota("import", "beat-db", url, "--disable-source", code=2)
+    assert "say --apply and --at INSTANT too" in rota.err
+    asked = ("import", "beat-db", url, "--apply", "--unknown-ok", "--at", at, "--disable-source")
+    rota(*asked)
+    assert "the source fires nothing from 2099-01-01T04:00:00Z on" in rota.err
+    first = ids(rota)["nightly"]
+    assert first["next_at"] == "2099-01-02T02:00:00.000Z", "3:00 in Paris, after the cut-over"
+    rota(*asked)  # after a lost answer: the same command again
+    assert {**ids(rota)["nightly"], "left": 0} == {**first, "left": 0}, (
+        "a row that ends at the cut-over does not end the schedule of rota"
+    )
+    (row,) = rota.json("import", "status", "beat-db", url)
+    assert (row["name"], row["rota"], row["next_at"]) == ("nightly", "active", first["next_at"])
+
+
+def test_a_celery_app_and_cronjobs_go_the_same_way(rota: Called, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(MANIFEST)
+    for words, sent in (
+        (["celery", "tests.movein.celery_shop:app"], {"nightly", "office", "often", "spans", "first"}),
+        (["k8s", str(file), "--tz", "UTC"], {"report", "sync"}),
+    ):
+        code = str(tmp_path / f"{words[0]}.py")
+        done = rota.json("import", *words, "--to", code, "--apply", "--at", "2099-01-01T00:00Z")
+        assert {each["id"] for each in done["applied"]} == sent
+        assert "has to stop then" in rota.err
+        status = rota.json("import", "status", *words)
+        assert {row["name"] for row in status if row["rota"] != "absent"} == sent
+        assert {row["rota"] for row in status if row["name"] == "report"} <= {"paused"}
+    assert rota.json("schedules", "show", "report")["overlap"] == "skip"

@@ -37,6 +37,9 @@ ARGUMENTS: dict[str, list[str]] = {
     "call": ["nightly"],
     "tasks": [],
     "tasks pause": ["nightly"],
+    "tasks try": ["nightly"],
+    "tasks set": ["nightly", "limit=5"],
+    "stats": [],
     "tasks resume": ["nightly"],
     "runs ls": ["--flow", "race_day"],
     "runs show": ["{run}"],
@@ -46,6 +49,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "runs pause": ["{run}"],
     "runs resume": ["{run}"],
     "runs reschedule": ["{run}", "--delay", "5"],
+    "runs update": ["{run}", "--priority", "5"],
     "runs delete": ["{run}"],
     "undo": ["nothing"],
     "schedules ls": [],
@@ -110,7 +114,7 @@ print(json.dumps(said))
 """
 
 APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new"}
-APPLESS |= {"import crontab", "import apscheduler", "import beat-db"}
+APPLESS |= {"import crontab", "import apscheduler", "import beat-db", "import celery", "import k8s"}
 """Commands that import no app in their own process."""
 
 

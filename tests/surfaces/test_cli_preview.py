@@ -80,6 +80,17 @@ def test_the_calendar_tells_hours_meetings_and_seats(rota: Called, shop: Rota, m
     assert "paused, so not in it: held" in page
 
 
+def test_busy_seats_stand_apart(rota: Called, shop: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("often", "every 10s"), made("seldom", "every 1m"))
+    took(rota, "greet", bucket(11.0))
+    on_terminal(monkeypatch, 80)
+
+    lines = rota("preview", "--days", "2").splitlines()
+
+    busy = lines[lines.index("Busy seats by hour, in the mean (4 seats of live workers)") + 3].split()[2:]
+    assert (len(busy), set(busy)) == (24, {"1"})
+
+
 def test_it_works_without_an_app(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     on_terminal(monkeypatch)
     nothing = rota("preview")

@@ -15,6 +15,20 @@ def test_a_schedule_is_put_paused(rota: Called) -> None:
     assert rota.json("schedules", "show", "later")["state"] == "paused"
 
 
+def test_a_put_may_want_no_schedule_or_one_version(rota: Called) -> None:
+    def put(when: str, *options: str, code: int = 0) -> str:
+        rota("schedules", "put", "later", when, "report", "--unknown-ok", *options, code=code)
+        return str(rota.json("schedules", "show", "later")["trigger"])
+
+    assert put("daily 09:00", "--if-absent") == "daily 09:00 UTC"
+    assert put("daily 10:00", "--if-absent") == "daily 09:00 UTC"
+    version = rota.json("schedules", "show", "later")["version"]
+    assert put("daily 11:00", "--if-version", str(version)) == "daily 11:00 UTC"
+    assert put("daily 12:00", "--if-version", str(version), code=1) == "daily 11:00 UTC"
+    assert put("daily 12:00", "--if-version", "0", code=2) == "daily 11:00 UTC"
+    assert put("daily 12:00", "--if-version", "2", "--if-absent", code=2) == "daily 11:00 UTC"
+
+
 def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     app = Rota(rota.url, tz="Europe/Paris")
 

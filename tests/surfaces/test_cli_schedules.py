@@ -276,3 +276,25 @@ def test_a_run_tells_which_tick_made_it(rota: Called, monkeypatch: pytest.Monkey
     assert rota("runs", "ls").splitlines()[1].split()[-1] == "hourly"
     told = run["origin"]["nominal"].replace("T", " ").replace(".000Z", "+00:00")
     assert f"schedule hourly, tick of {told}" in rota("runs", "show", run["id"])
+
+
+def test_a_pause_ends_after_a_while_and_why_says_so(rota: Called) -> None:
+    declare(rota, made("hourly"))
+    begins = datetime.now(UTC)
+
+    paused = rota.json("schedules", "pause", "hourly", "--until", "5h", "--note", "the disks are full")
+
+    assert (paused["changed"], paused["paused"]) == (True, False)
+    assert 5 * HOUR - 60 <= (datetime.fromisoformat(paused["next_at"]) - begins).total_seconds() <= 6 * HOUR + 60
+    assert rota.json("schedules", "show", "hourly")["note"] == "the disks are full"
+    assert "its ticks before that are left out (the disks are full)" in rota("why", "hourly")
+    assert not rota.json("schedules", "pause", "hourly", "--until", "5h")["changed"]
+    assert rota.json("schedules", "resume", "hourly")["changed"]
+    assert "left out" not in rota("why", "hourly")
+
+
+def test_the_next_tick_is_set(rota: Called) -> None:
+    declare(rota, made("hourly"))
+    assert rota.json("schedules", "set-next", "hourly", "2099-01-01T00:00Z")["next_at"].startswith("2099-01-01T0")
+    rota("schedules", "set-next", "hourly", "soon", code=2)
+    assert "not an ISO 8601 time" in rota.err

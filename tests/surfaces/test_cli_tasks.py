@@ -28,7 +28,9 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "enabled": True,
         "enabled_here": True,
         "paused": False,
+        "paused_until": None,
         "paused_keys": [],
+        "overrides": None,
         "limit": None,
         "limits": [],
         "keep": None,
@@ -164,3 +166,24 @@ def test_80_columns_keep_retries_timeout_and_description_and_no_empty_column(
     assert first.split() == ["trip", "message:", "str", "3", "30.0", "s", "0", "0", "Always", "fails."]
     assert second.startswith("greet  name: str, times: ")
     assert max(map(len, (title, first, second))) <= 80
+
+
+def test_without_an_app_the_store_of_url_says_which_tasks_there_are(
+    rota: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROTA_APP", raising=False)
+    rota.work()
+    assert [each["task"] for each in rota.json("tasks")] == ["greet", "trip"]
+
+
+def test_a_try_says_what_a_submit_would_answer_and_changes_nothing(project: Project) -> None:
+    free = project.rota("tasks", "try", "greet", "name=Ada", "--unique", "queued", "--key", "ada")
+    assert free.out.startswith("accepted: a new run would be due at ")
+    assert "unique" in free.out
+    assert project.rota("tasks", "--json").json[0]["queued"] == 0
+    run = project.rota("submit", "greet", "name=Ada", "--unique", "queued", "--key", "ada").out.strip()
+    joined = project.rota("tasks", "try", "greet", "name=Ada", "--unique", "queued", "--key", "ada", "--json").json
+    assert (joined["reason"], joined["run"]) == ("joined", run)
+    wrong = project.rota("tasks", "try", "greet", "nam=Ada")
+    assert wrong.code != 0
+    assert "name" in wrong.err

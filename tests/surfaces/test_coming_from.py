@@ -23,12 +23,11 @@ OTHERS = ("Celery", "RQ", "APScheduler", "arq", "Huey", "Dramatiq", "Temporal", 
 
 
 def right_hand_sides() -> Iterator[str]:
-    """Every code span in the right column of a table, without those that leave something out (…)."""
+    """Every code span in the right column of a table."""
     for line in PAGE.read_text().splitlines():
         if line.startswith("| ") and not line.startswith("|---"):
             for span in re.findall(r"`([^`]+)`", line.rstrip(" |").rpartition(" | ")[2]):
-                if "…" not in span:
-                    yield span
+                yield span.replace(r"\|", "|")
 
 
 SPANS = sorted(set(right_hand_sides()))
@@ -49,8 +48,12 @@ async def lifespan() -> AsyncGenerator[dict[str, Any]]:
     yield {}
 
 
-def timed(call: Any) -> Any:
-    return call
+async def timed(ctx: Context, call: rota.CallNext) -> object:
+    return await call()
+
+
+def wait_of(failures: int, failure: object) -> float | None:
+    return 10.0 * failures
 
 
 def names() -> dict[str, Any]:
@@ -83,6 +86,7 @@ def names() -> dict[str, Any]:
         "drain": drain,
         "lifespan": lifespan,
         "timed": timed,
+        "wait_of": wait_of,
     }
     run = resize.submit_sync("a.png")
     given = {"run": run, "id": run.id, "hook": print, "run_date": SOON, "timedelta": timedelta}
@@ -101,14 +105,34 @@ def test_what_rota_writes_is_right(span: str, capsys: pytest.CaptureFixture[str]
     if span.startswith("rota "):
         words = [word for word in span.split()[1:] if word.islower() and not word.startswith("-")]
         assert command([*words[:2], "--help"]) == 0 or command([*words[:1], "--help"]) == 0
-    elif span.startswith(("--", ".", "raise ", "docs/", "rota.")):
-        return
+        shown = capsys.readouterr().out
+        assert [word for word in span.split() if word.startswith("--") and word not in shown] == []
+    elif span.startswith("--"):
+        assert command(["worker", "--help"]) == 0
+        assert span.split()[0] in capsys.readouterr().out
+    elif span.startswith("raise "):
+        assert isinstance(eval(span.removeprefix("raise "), names()), Exception)
     elif option is not None:
-        assert option[1] in OPTIONS, span
-    elif span in Settings.__struct_fields__:
+        take(option[1], option[2])
+    elif span in Settings.__struct_fields__ or span.startswith("docs/") or span == "rota.testing":
         return
     else:
         evaluate(span)
+
+
+def take(option: str, value: str) -> None:
+    """Check that the option exists; and its value, if the page gives one, where a task takes it."""
+    assert option in OPTIONS
+    known = names()
+    if value and option in TaskOptions.__annotations__:
+        beside = {"unique_in": {"unique": "done", "key": "7"}, "executor": {}}.get(option, {"schedule": Every(60)})
+        known["app"].task(name="probe", **beside, **{option: eval(value, known)})(at_top)
+    elif value:
+        eval(value, known)
+
+
+def at_top() -> None:
+    """A child process can import this function."""
 
 
 def evaluate(span: str) -> None:

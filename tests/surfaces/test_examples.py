@@ -6,18 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.processes import Process
 
 ROOT = Path(__file__).parents[2]
-RACE_DAY = ROOT / "examples" / "race_day"
 
 
-def test_the_day_at_the_races_plays_as_its_readme_shows() -> None:
+@pytest.mark.parametrize("name", ["race_day", "context_app"])
+def test_a_story_plays_as_its_readme_shows(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "examples.race_day"], cwd=ROOT, capture_output=True, text=True, timeout=100, check=True
+        [sys.executable, "-m", f"examples.{name}"], cwd=ROOT, capture_output=True, text=True, timeout=100, check=True
     )
     assert done.stderr == ""
-    (shown,) = re.findall(r"^```text\n(.*?)^```", (RACE_DAY / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    readme = (ROOT / "examples" / name / "README.md").read_text()
+    (shown,) = re.findall(r"^```text\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     assert done.stdout == shown
 
 
@@ -32,8 +35,9 @@ def test_the_day_at_the_races_runs_live_on_a_store_that_others_can_look_into(tmp
         again.wait_for("today: clear_log already_done")
 
 
-def test_what_it_does_not_know_is_answered_with_what_it_does() -> None:
+@pytest.mark.parametrize("name", ["race_day", "context_app"])
+def test_what_an_example_does_not_know_is_answered_with_what_it_does(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "examples.race_day", "fast"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", f"examples.{name}", "fast"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout.startswith("`python -m examples.race_day` plays the day")) == (2, True)
+    assert (done.returncode, done.stdout.startswith(f"`python -m examples.{name}` plays ")) == (2, True)

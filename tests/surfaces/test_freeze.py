@@ -1,6 +1,11 @@
 """`rota freeze` and `rota thaw`: nothing starts in the namespace, `why` says so, and workers go on afterwards."""
 
-from rota import Rota, State
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota import InvalidOptions, Rota, State
+from rota.testing import StoreClock
 from tests.surfaces.called import Called, waiting
 
 
@@ -33,3 +38,25 @@ async def test_an_app_freezes_and_thaws() -> None:
         assert await app.thaw()
         assert await run.result(timeout=10) == "hello"
         assert not await app.thaw()
+
+
+@pytest.mark.parametrize("until", [600, timedelta(minutes=10), datetime.now(UTC) + timedelta(minutes=10)])
+async def test_a_freeze_ends_after_seconds_or_at_an_instant(until: float | timedelta | datetime) -> None:
+    app = Rota("memory://")
+    run = await app.task(name="greet")(lambda: None).submit()
+    assert await app.freeze(until)
+    assert "nothing starts here" in str(await run.why())
+    StoreClock(app.backend).move(seconds=601)
+    assert not await app.thaw(), "it is over"
+    await app.stop()
+
+
+async def test_a_freeze_that_is_over_before_it_begins_is_refused() -> None:
+    app = Rota("memory://")
+    with pytest.raises(InvalidOptions, match="is past: nothing is frozen"):
+        await app.freeze(datetime(2020, 1, 1, tzinfo=UTC))
+    with pytest.raises(InvalidOptions, match="is past"):
+        await app.freeze(0)
+    with pytest.raises(InvalidOptions, match="a number of seconds"):
+        await app.freeze("2h")  # type: ignore[arg-type]
+    assert not await app.thaw()

@@ -270,3 +270,13 @@ def test_a_dry_run_counts_and_changes_nothing(rota: Called, tmp_path: Path, caps
     ]
     assert not (tmp_path / "new.db").exists()
     assert [run["state"] for run in rota.json("runs", "ls")] == ["queued", "running"]
+
+
+async def test_a_task_that_is_paused_until_an_instant_there_stays_so(tmp_path: Path) -> None:
+    office = Office()
+    old = await office.fill()
+    async with new_store(tmp_path) as (app, new):
+        await app.pause("work", until=START)
+        await move(old, new)
+        (spec,) = [spec for spec in (await new.rows(TaskSpec)).items if spec.name == "work"]
+    assert (spec.paused, spec.paused_until) == (True, START.timestamp())

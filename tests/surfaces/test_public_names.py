@@ -62,8 +62,9 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 ATTRIBUTES = {
     "Rota": """
         backend before_submit bound_to clear client current dependency_overrides depths events flow flows freeze
-        handle health lease lease_sync on pause plan plan_sync portal published resume run running runs schedules
-        settings start start_sync status stop stop_sync submit submit_many task tasks thaw touch undo why workers
+        handle health lease lease_sync on override pause plan plan_sync portal published resume run running runs
+        schedules settings start start_sync status stop stop_sync submit submit_many task tasks thaw touch undo why
+        workers
     """,
     "Task": "aliases bind description each enabled fn handle map name submit submit_sync touch try_ using",
     "Using": "bind each map submit submit_sync",
@@ -75,7 +76,8 @@ ATTRIBUTES = {
     """,
     "Client": """
         all_rows all_runs audit backend before_submit close control declare depths direct edit ended ended_here
-        event_news events explain fan fire freeze mark news now pages patience portal prepared put refusal rows run runs
+        event_news events explain fan fire freeze mark news now observe override pages patience portal prepared put
+        refusal rows run runs
         stats store submit touch try_put
     """,
     "Schedules": """

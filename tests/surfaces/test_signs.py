@@ -120,6 +120,14 @@ def test_health_judges_the_file_of_a_worker(tmp_path: Path, capsys: pytest.Captu
     assert "100 s old: the worker is stuck or dead" in capsys.readouterr().err
 
 
+def test_a_sign_is_fresh_within_the_millisecond_in_which_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0006)
+    write_sign(tmp_path / "sign", "ready")
+    assert check([f"file:{tmp_path / 'sign'}"]) == 0
+
+
 def test_a_health_file_is_of_one_process_and_of_a_folder_that_exists(project: Project) -> None:
     said = sentence(project.rota("worker", "--processes", "2", "--health-file", "/tmp/x"), code=2)
     assert "--health-file is of one process" in said

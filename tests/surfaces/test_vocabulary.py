@@ -80,10 +80,11 @@ def absent(scope: str) -> list[str]:
     ]
 
 
-def parts(name: str) -> list[str]:
+@cache
+def parts(name: str) -> tuple[str, ...]:
     """The words of an identifier: `_` and a capital begin a word. Words in capitals only count as written small."""
     found = PART.findall(name)
-    return [part.lower() if len(part) > 1 and part.isupper() else part for part in found]
+    return tuple(part.lower() if len(part) > 1 and part.isupper() else part for part in found)
 
 
 def contains(identifier: str, name: str) -> bool:
@@ -91,17 +92,19 @@ def contains(identifier: str, name: str) -> bool:
     if identifier.startswith("test_"):
         return False
     words, wanted = parts(identifier), parts(name)
-    return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
+    begins = (at for at, word in enumerate(words) if word == wanted[0]) if wanted[0] in words else ()
+    return any(words[at : at + len(wanted)] == wanted for at in begins)
 
 
-def excuses() -> list[tuple[str, str]]:
+@cache
+def excuses() -> tuple[tuple[str, str], ...]:
     """Pairs of a name and a place: there, the retired name or the identifier may be used."""
-    return [
+    return tuple(
         (name, place)
         for names, places, _ in rows("### Exceptions")
         for name in QUOTED.findall(names)
         for place in QUOTED.findall(places)
-    ]
+    )
 
 
 def uses(name: str, scope: str) -> list[str]:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota import Context, Retry, Rota, RunCancelled, RunFailed, State
-from rota.testing import drain
+from rota import Context, Failure, Retry, Rota, RunCancelled, RunFailed, State
+from rota.testing import drain, simulate
 
 
 async def test_a_failed_call_is_tried_again_as_often_as_retry_says() -> None:
@@ -38,6 +38,48 @@ async def test_some_exceptions_can_have_rules_of_their_own() -> None:
         with pytest.raises(RunFailed):
             await run.result(timeout=10)
         assert (await run.refresh()).failures == 1
+
+
+def test_retries_may_go_on_without_end_by_a_factor_or_by_a_function() -> None:
+    app, start = Rota("memory://"), datetime(2026, 5, 4, tzinfo=UTC)
+
+    def after(failures: int, failure: Failure) -> float | None:
+        return None if failures > 2 else 100.0 * failures
+
+    async def fail() -> None:
+        raise ConnectionError("no")
+
+    app.task(name="endless", retry=Retry(None, backoff="fixed", delay=3600, jitter=0))(fail)
+    app.task(name="slower", retry=Retry(3, delay=10, factor=3, jitter=0))(fail)
+    app.task(name="judged", retry=Retry(None, after=after))(fail)
+
+    async def scenario(simulation: object) -> None:
+        for name in ("endless", "slower", "judged"):
+            await app.submit(name)
+
+    day = simulate(app, start, start + timedelta(hours=10, minutes=30), scenario=scenario)
+
+    def at(name: str) -> list[float]:
+        return [(moment - start).total_seconds() // 1 for moment in day.starts(name)]
+
+    assert at("endless") == [hour * 3600 for hour in range(11)]
+    assert at("slower") == [0, 10, 40, 130]
+    assert at("judged") == [0, 100, 300]
+
+
+def test_a_handler_may_ask_for_more_time() -> None:
+    app, start = Rota("memory://"), datetime(2026, 5, 4, tzinfo=UTC)
+
+    @app.task(timeout=10)
+    async def export(rows: int) -> str:
+        Context.current().extend(rows)
+        await asyncio.sleep(rows)
+        return "done"
+
+    async def scenario(simulation: object) -> None:
+        assert await (await export.submit(3600)).result() == "done"
+
+    simulate(app, start, start + timedelta(hours=2), scenario=scenario)
 
 
 async def test_a_timeout_is_enforced() -> None:

@@ -1,11 +1,12 @@
 """The tour, part 3: schedules, and days that pass in moments."""
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota import Activity, Context, Cron, DailyAt, Every, InvalidOptions, Rota
+from rota import Activity, Breaker, Context, Cron, DailyAt, Every, InvalidOptions, Rota, ScheduleChanged
 from rota.testing import drain, simulate
 from rota.testing.simulation import Simulation
 
@@ -70,6 +71,49 @@ def test_schedules_can_be_made_while_the_app_runs() -> None:
 
     days = simulate(app, START, START + timedelta(days=7), scenario=scenario)
     assert [at.day for at in days.starts(remind)] == [4, 5, 6, 8 + 1, 8 + 2]
+
+
+def test_a_schedule_may_have_an_end_a_breaker_and_a_pause_that_ends_by_itself() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def remind(name: str) -> None:
+        if name == "bob":
+            raise ConnectionError("no such address")
+
+    async def scenario(simulation: Simulation) -> None:
+        await app.schedules.put("thrice", DailyAt(8), remind.bind("ada"), times=3)
+        await app.schedules.put("broken", DailyAt(9), remind.bind("bob"), breaker=Breaker(2, cool_down=3 * 86_400))
+        await app.schedules.put("thrice", DailyAt(20), remind.bind("ada"), if_absent=True)
+        seen = await app.schedules.put("holiday", DailyAt(10), remind.bind("cyd"), paused=True)
+        await app.schedules.resume("holiday")
+        with pytest.raises(ScheduleChanged):
+            await app.schedules.put("holiday", DailyAt(11), remind.bind("cyd"), if_version=seen.version)
+        await app.schedules.pause("holiday", "on the road", until=timedelta(days=2))
+
+    days = simulate(app, START, START + timedelta(days=6), scenario=scenario)
+    made = Counter(run.origin.of for run in days.of(remind))
+    assert made == {"thrice": 3, "broken": 3, "holiday": 4}, "the breaker lets one in again after three days"
+
+
+def test_schedules_follow_a_table_of_your_own() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def sync(customer: str) -> None: ...
+
+    async def follow(rows: dict[str, str]) -> None:
+        await app.schedules.reconcile(
+            "sync", rows, key=lambda name: name, trigger=lambda name: rows[name], call=lambda name: sync.bind(name)
+        )
+
+    async def scenario(simulation: Simulation) -> None:
+        await follow({"acme": "daily 08:00", "zoo": "daily 09:00"})
+        assert [schedule.id for schedule in await app.schedules.list()] == ["sync/acme", "sync/zoo"]
+        await follow({"acme": "daily 10:00"})
+
+    day = simulate(app, START, START + timedelta(days=1), scenario=scenario)
+    assert [f"{at:%H:%M}" for at in day.starts(sync)] == ["10:00"]
 
 
 def test_a_night_of_downtime_is_made_up_as_the_schedule_says() -> None:

@@ -26,6 +26,7 @@ from rota.cli.render.show import Show
 from rota.cli.runs.audit import audit
 from rota.cli.runs.commands import runs
 from rota.cli.runs.events import events
+from rota.cli.runs.stats import stats
 from rota.cli.runs.submit import submit
 from rota.cli.runs.undo import undo
 from rota.cli.runs.watch import watch
@@ -38,6 +39,8 @@ from rota.cli.tasks.call import call
 from rota.cli.tasks.clear import clear
 from rota.cli.tasks.commands import tasks
 from rota.cli.tasks.freeze import freeze, thaw
+from rota.cli.tasks.overriding import set_
+from rota.cli.tasks.trying import try_
 from rota.cli.worker.dev import dev
 from rota.cli.worker.worker import worker
 from rota.cli.worker.workers import workers
@@ -68,6 +71,8 @@ app.command("rota.cli.mcp.command:mcp", name="mcp", group=LOOK, help="Answer an 
 app.command(submit, group=WORK)
 app.command(call, group=WORK)
 app.command("rota.cli.demo.demo:demo", name="demo", group=WORK, help="Watch a small rota at work, in a browser.")
+tasks.command(try_, name="try")
+tasks.command(set_, name="set")
 app.command(tasks)
 app.command(runs)
 app.command(schedules)
@@ -77,6 +82,7 @@ app.command(workers)
 app.command(watch, group=LOOK)
 app.command(events, group=LOOK)
 app.command(audit, group=LOOK)
+app.command(stats, group=LOOK)
 app.command(undo, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)

@@ -11,7 +11,7 @@ import rota
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.cli.demo.shop import Shop, shop
-from rota.cli.demo.stage import stage
+from rota.cli.demo.stage import stage, wrong_clock
 from rota.cli.render.logs import route
 from rota.cli.render.show import Show
 from rota.cli.worker.children import either
@@ -54,7 +54,8 @@ class ServedDemo:
         letting_in = credentials(place, Tokens(), no_token=False)
         with stop_signals() as stop:
             async with AsyncExitStack() as working:
-                for each in self.shops[1:]:
+                await working.enter_async_context(wrong_clock(self.shops[-1].app))
+                for each in self.shops[1:-1]:
                     await working.enter_async_context(each.app)
                 async for bound in serve(self.app, place, letting_in, (), True, stop.asked):
                     stop.hurry = self._hurry

@@ -153,9 +153,9 @@ class Shop(Struct, frozen=True):
     """Submit one of its tasks at random."""
 
 
-def shop(url: str) -> Shop:
+def shop(url: str, grace: float = 3.0) -> Shop:
     """One worker of the shop. Three of them share the store."""
-    app = Rota(url, concurrency=SEATS, queues=QUEUES, lease=5.0, grace=3.0, name="shop")
+    app = Rota(url, concurrency=SEATS, queues=QUEUES, lease=5.0, grace=grace, name="shop")
     mail = app.task(rate=Rate(20, per=1))(send_mail)
     small = app.task(key="{path}")(resize)
     weather = app.task(retry=Retry(3, delay=1.0, max_delay=5.0))(fetch_weather)

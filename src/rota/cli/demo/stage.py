@@ -1,11 +1,31 @@
 """What the demo with the control room stages when it starts: troubles that workers alone do not make."""
 
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.demo.shop import Shop
 from rota.client.audit import Author, acting
+from rota.engine.world import World
 from rota.pull.worker import PullWorker
 
 NOTE = "The new logo is not ready. Please ask me before you resume."
+
+AHEAD = 95.0
+"""Seconds by which the clock of one worker is ahead."""
+
+
+@asynccontextmanager
+async def wrong_clock(app: Rota) -> AsyncGenerator[None]:
+    """Be a worker of the app on a host whose clock is ahead."""
+    engine = core_of(app).build_engine(world=World(wall=lambda: time.time() + AHEAD))
+    await engine.start()
+    try:
+        yield
+    finally:
+        await engine.stop(core_of(app).tuning.grace)
 
 
 async def stage(shop: Shop) -> None:

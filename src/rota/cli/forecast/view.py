@@ -75,7 +75,9 @@ def _count(count: float) -> str:
 def _seats(busy: float) -> str:
     if busy < LEAST:
         return "·"
-    return f"{busy:.1f}".removeprefix("0") if busy < 9.95 else f"{min(busy, 999):.0f}"
+    if busy < 0.95:
+        return f"{busy:.1f}".removeprefix("0")
+    return f"{busy:.0f}" if busy < 99.5 else "99+"
 
 
 def _load_style(busy: float, seats: int) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.cli.movein.apply import put_rows
@@ -16,7 +17,7 @@ from rota.cli.render.text import plural
 from rota.errors import InvalidOptions
 from rota.movein.code import later, write_code
 from rota.movein.fires import Proof, prove, torn
-from rota.movein.plan import Source
+from rota.movein.plan import Row, Source
 from rota.views.movein import plan_view, row_view
 from rota.views.values import Record
 
@@ -26,55 +27,88 @@ NAMED = 5
 """Rows that a message names."""
 
 
-def carry_out(
-    source: Source, to: Path | None, apply: bool, at: str | None, unknown_ok: bool, target: Target, show: Show
-) -> int:
+class Carry(Struct, frozen=True):
+    """What was asked for: the options of one import."""
+
+    to: Path | None = None
+    apply: bool = False
+    at: str | None = None
+    unknown_ok: bool = False
+    disable_source: bool = False
+
+
+def carry_out(source: Source, carry: Carry, target: Target, show: Show) -> int:
     """Prove the plan, write what was asked for, and show it all."""
-    now = datetime.now(UTC)
-    cut = None if at is None else read_instant(at, "--at", ZoneInfo(_zone(source, target)))
+    now, to = datetime.now(UTC), carry.to
+    cut = None if carry.at is None else read_instant(carry.at, "--at", ZoneInfo(_zone(source, target)))
     _check_cut(source, cut, now)
+    if carry.disable_source and (cut is None or not carry.apply):
+        raise InvalidOptions(
+            "--disable-source stops the source where rota takes over: say --apply and --at INSTANT too"
+        )
     if to is not None and to.exists():
         raise InvalidOptions(f"--to {to}: the file exists; name a new one, or remove it")
     proofs = [proof for row in source.rows if (proof := prove(row, now)) is not None]
     unnamed = [proof for proof in proofs if proof.unnamed]
     applied: Sequence[Record] = ()
     if not unnamed:
-        applied = _written(source, to, apply, cut, unknown_ok, target)
+        applied = _written(source, carry, cut, target)
     _show(show, source, proofs, cut, applied)
     if unnamed:
         names = ", ".join(proof.name for proof in unnamed[:NAMED])
         show.note(f"rota: {names}: fires differ, and no rule says why; nothing was written. Please report it")
         return DIFFERS
     if to is not None:
-        show.note(f"wrote {to}" + ("" if apply else "; `rota sync` or a start puts its schedules into the store"))
+        show.note(f"wrote {to}" + ("" if carry.apply else "; `rota sync` or a start puts its schedules into the store"))
     if applied:
         show.note(f"put {plural(len(applied), 'schedule')} into the store")
-    if cut is not None and source.stop and (to is not None or apply):
-        show.note(f"the source still fires before {_iso(cut)}: {source.stop}")
+    if cut is not None and (to is not None or carry.apply):
+        _end_source(source, cut, carry.disable_source, show)
     return 0
 
 
-def _written(
-    source: Source, to: Path | None, apply: bool, cut: datetime | None, unknown_ok: bool, target: Target
-) -> Sequence[Record]:
+def _end_source(source: Source, cut: datetime, disable: bool, show: Show) -> None:
+    """Stop the source at the cut-over, behind the put: an import that ends in between is done by the same command
+    again, as long as the cut-over lies ahead."""
+    if source.stop_at is None or not disable:
+        if source.stop:
+            show.note(f"the source fires before {_iso(cut)}, and has to stop then: {source.stop}")
+        return
+    try:
+        notes = source.stop_at(cut)
+    except InvalidOptions as error:
+        raise InvalidOptions(f"the source was not stopped, and both would fire from {_iso(cut)} on: {error}") from None
+    show.note(f"the source fires nothing from {_iso(cut)} on")
+    for each in notes:
+        show.note(f"note: {each}")
+
+
+def _written(source: Source, carry: Carry, cut: datetime | None, target: Target) -> Sequence[Record]:
     applied: Sequence[Record] = ()
-    if apply:
+    to = carry.to
+    if carry.apply:
         rows = [
             replace(row, timed=replace(row.timed, start=later(row.timed.start, cut)))
             for row in source.rows
-            if not row.refused
+            if not row.refused and not _is_over(row, cut)
         ]
         if to is not None:  # the file has a task for each row
             rows = [replace(row, task=row.name, args=(), kwargs={}) for row in rows]
         app = target.app() if target.reference is not None else None
-        applied = target.run(put_rows(target, app, rows, cut, unknown_ok or to is not None))
+        applied = target.run(put_rows(target, app, rows, cut, carry.unknown_ok or to is not None))
     if to is not None:
         try:
             with to.open("x", encoding="utf-8") as file:
-                file.write(write_code(source, cut, scheduled=not apply))
+                file.write(write_code(source, cut, scheduled=not carry.apply))
         except OSError as error:
             raise InvalidOptions(f"--to {to}: {error.strerror or error}") from None
     return applied
+
+
+def _is_over(row: Row, cut: datetime | None) -> bool:
+    """Return whether the source ends the row before the cut-over. An import that has stopped the source there finds its
+    rows so when it is repeated: their schedules are in the store already, and stay as they are."""
+    return cut is not None and row.timed.end is not None and row.timed.end < cut
 
 
 def _check_cut(source: Source, cut: datetime | None, now: datetime) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from rota.cli.movein.carry import carry_out
+from rota.cli.movein.carry import Carry, carry_out
 from rota.cli.movein.load import load_object
 from rota.cli.movein.status import show_status
 from rota.cli.movein.zone import zone_of_machine
@@ -25,6 +25,9 @@ At = Annotated[
     Parameter(name="--at", help="The cut-over: rota fires from then on, the source before: 2026-11-20T04:00."),
 ]
 Unknown = Annotated[bool, Flag, Parameter(name="--unknown-ok", help="Take tasks that neither app nor workers know.")]
+Disable = Annotated[
+    bool, Flag, Parameter(name="--disable-source", help="Let the source fire nothing from --at on. Needs --apply.")
+]
 Zone = Annotated[str | None, Parameter(name="--tz", help="The zone of schedules that name none.")]
 SystemCrontab = Annotated[
     bool | None,
@@ -32,6 +35,8 @@ SystemCrontab = Annotated[
         name="--system", negative="--no-system", help="Lines have a user column; default: as in /etc/crontab, cron.d."
     ),
 ]
+
+Kind = Literal["crontab", "apscheduler", "beat-db", "celery", "k8s"]
 
 movein = App(name="import", help="Carry over the schedules of cron and of other schedulers.", group=CARE)
 
@@ -56,7 +61,7 @@ def crontab(
     --to, they call the tasks of the new file. Exits with 3, and writes nothing, if a time differs and no
     rule says why.
     """
-    return carry_out(read_crontab_file(file, tz, system), to, apply, at, unknown_ok, target, show)
+    return carry_out(read_crontab_file(file, tz, system), Carry(to, apply, at, unknown_ok), target, show)
 
 
 @movein.command
@@ -67,6 +72,7 @@ def apscheduler(
     to: To = None,
     apply: Apply = False,
     at: At = None,
+    disable_source: Disable = False,
     unknown_ok: Unknown = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -74,10 +80,11 @@ def apscheduler(
     """Show what the jobs of an APScheduler 3 become: the same times, other times at named instants, or refused and why.
 
     Jobs in stores are read by APScheduler itself. No job runs: a scheduler that its module starts is started paused.
-    --to writes a task for each job, --apply puts schedules that call tasks named as the jobs' functions. Exits with 3,
-    and writes nothing, if a time differs and no rule says why.
+    --to writes a task for each job, --apply puts schedules that call tasks named as the jobs' functions.
+    --disable-source gives jobs in a job store an end at --at. Exits with 3, and writes nothing, if a time differs and
+    no rule says why.
     """
-    return carry_out(read_jobs(scheduler), to, apply, at, unknown_ok, target, show)
+    return carry_out(read_jobs(scheduler), Carry(to, apply, at, unknown_ok, disable_source), target, show)
 
 
 @movein.command
@@ -88,6 +95,7 @@ def beat_db(
     to: To = None,
     apply: Apply = False,
     at: At = None,
+    disable_source: Disable = False,
     unknown_ok: Unknown = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -95,15 +103,60 @@ def beat_db(
     """Show what the rows of django-celery-beat become: the same times, others at named instants, or refused and why.
 
     Its tables are read by SQL, without Celery and Django. If Celery is installed, its own crontab is the proof.
-    --to writes a task for each row, --apply puts schedules that call the tasks by their names in Celery. Exits with 3,
-    and writes nothing, if a time differs and no rule says why.
+    --to writes a task for each row, --apply puts schedules that call the tasks by their names in Celery.
+    --disable-source sets `expires` of the rows to --at. Exits with 3, and writes nothing, if a time differs and no
+    rule says why.
     """
-    return carry_out(read_beat_db(where), to, apply, at, unknown_ok, target, show)
+    return carry_out(read_beat_db(where), Carry(to, apply, at, unknown_ok, disable_source), target, show)
+
+
+@movein.command
+def celery(
+    app: Annotated[str, Parameter(help="The app of Celery, as module:attribute. Its module is imported.")],
+    /,
+    *,
+    to: To = None,
+    apply: Apply = False,
+    at: At = None,
+    unknown_ok: Unknown = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Show what a Celery app's beat_schedule becomes: the same times, others at named instants, or refused and why.
+
+    Celery's own library reads it, with what add_periodic_task adds; nothing is sent. Its own crontab is the proof.
+    --to writes a task for each entry, --apply puts schedules that call the tasks by their names in Celery. Exits with
+    3, and writes nothing, if a time differs and no rule says why.
+    """
+    return carry_out(read_celery_app(app), Carry(to, apply, at, unknown_ok), target, show)
+
+
+@movein.command
+def k8s(
+    file: Annotated[Path, Parameter(help="CronJobs as YAML or JSON: a manifest, or kubectl get cronjobs -o yaml.")],
+    /,
+    *,
+    tz: Zone = None,
+    to: To = None,
+    apply: Apply = False,
+    at: At = None,
+    unknown_ok: Unknown = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Show what the CronJobs of Kubernetes become: the same times, or refused and why.
+
+    rota starts no pods: --to writes a task for each CronJob, whose body you write; --apply puts schedules that call
+    tasks of the same names. Exits with 3, and writes nothing, if a time differs and no rule says why.
+    """
+    return carry_out(read_cronjob_file(file, tz), Carry(to, apply, at, unknown_ok), target, show)
 
 
 @movein.command
 def status(
-    kind: Annotated[Literal["crontab", "apscheduler", "beat-db"], Parameter(help="What the source is.")],
+    kind: Annotated[
+        Literal["crontab", "apscheduler", "beat-db", "celery", "k8s"], Parameter(help="What the source is.")
+    ],
     where: Annotated[str, Parameter(help="Where it is, as with rota import.")],
     /,
     *,
@@ -113,7 +166,11 @@ def status(
     show: Shared[Show],
 ) -> None:
     """Show both sides: which schedules of a source are in the store, when each fires next, and from when on."""
-    show_status(_READERS[kind](where) if kind in _READERS else read_crontab_file(Path(where), tz, system), target, show)
+    if kind == "crontab":
+        source = read_crontab_file(Path(where), tz, system)
+    else:
+        source = read_cronjob_file(Path(where), tz) if kind == "k8s" else _READERS[kind](where)
+    show_status(source, target, show)
 
 
 def read_crontab_file(file: Path, tz: str | None, system: bool | None) -> Source:
@@ -137,17 +194,33 @@ def read_jobs(reference: str) -> Source:
     return read_scheduler(lambda: load_object(reference), reference, datetime.now(UTC))
 
 
+def read_celery_app(reference: str) -> Source:
+    from rota.movein.celery_app import read_celery
+
+    return read_celery(load_object(reference), reference, datetime.now(UTC))
+
+
+def read_cronjob_file(file: Path, tz: str | None) -> Source:
+    from rota.movein.cronjobs import read_cronjobs
+
+    return read_cronjobs(file, _checked(tz) if tz else None)
+
+
 def read_beat_db(where: str) -> Source:
-    from rota.movein.beat_db import QUERY, read_beat
-    from rota.movein.database import read_django, read_url
+    from rota.movein.beat_db import read_beat
+    from rota.movein.database import by_url, of_django
 
     now = datetime.now(UTC)
     if "://" in where:
-        return read_beat(read_url(where, QUERY), where.rpartition("@")[2], now)
+        return read_beat(by_url(where), where.rpartition("@")[2], now)
     settings = load_object(where)
     own = getattr(settings, "DJANGO_CELERY_BEAT_TZ_AWARE", True)
     zone = str(getattr(settings, "CELERY_TIMEZONE", None) or getattr(settings, "TIME_ZONE", None) or "UTC")
-    return read_beat(read_django(settings, QUERY), where, now, None if own else zone)
+    return read_beat(of_django(settings), where, now, None if own else zone)
 
 
-_READERS: Mapping[str, Callable[[str], Source]] = {"apscheduler": read_jobs, "beat-db": read_beat_db}
+_READERS: Mapping[str, Callable[[str], Source]] = {
+    "apscheduler": read_jobs,
+    "beat-db": read_beat_db,
+    "celery": read_celery_app,
+}

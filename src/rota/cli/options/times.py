@@ -1,5 +1,6 @@
 """Durations and instants on wall clocks, as people type and read them."""
 
+import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -33,6 +34,13 @@ def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:
     if moment.year not in YEARS:
         raise InvalidOptions(f"{option} {text}: a year from {YEARS.start} to {YEARS.stop - 1}")
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def read_until(text: str, option: str, zone: ZoneInfo, now: float) -> datetime:
+    """Read when something ends: `2h` is 2 hours after `now`, anything else an instant."""
+    if re.fullmatch(r"[\d.]+\s*[a-z]*", text):
+        return datetime.fromtimestamp(now + (seconds_of(text, option) or 0.0), UTC)
+    return read_instant(text, option, zone)
 
 
 def read_end(text: str, option: str, zone: ZoneInfo, now: float) -> datetime:

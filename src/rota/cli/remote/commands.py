@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rota.cli import FAILED, OK
@@ -14,10 +15,10 @@ from rota.cli.forecast.cron import cron
 from rota.cli.options.arguments import gather
 from rota.cli.options.times import seconds_of
 from rota.cli.options.user import confirm
-from rota.cli.remote.listing import filter_query, listed
+from rota.cli.remote.listing import filter_query, instant_text, listed
 from rota.cli.render.show import Column, Record, Show, columns
 from rota.cli.render.text import plural
-from rota.cli.runs import acting
+from rota.cli.runs import acting, stats
 from rota.cli.runs import commands as runs
 from rota.cli.runs.filters import EVERY
 from rota.cli.runs.submit import submit
@@ -70,6 +71,15 @@ def _runs(service: Service, given: Given, show: Show) -> None:
         show.note(f"more: --cursor {page['next']}")
 
 
+def _stats(service: Service, given: Given, show: Show) -> None:
+    since = str(given.get("since", "1h"))
+    begin = datetime.fromisoformat(instant_text(since, "--since"))
+    query = {name: given[name] for name in ("every", "task", "origin", "group_by") if given.get(name)}
+    query = {"every": "all"} | query | {"minutes": max(1, int((datetime.now(UTC) - begin).total_seconds() // 60) + 1)}
+    page = service.send("GET", f"{API}/stats", query=query).json()
+    show.records(page["items"], stats.COLUMNS, stats.NOTHING)
+
+
 def _one(path: str) -> Remote:
     def show_one(service: Service, given: Given, show: Show) -> None:
         found = service.send("GET", f"{API}/{path}/{path_part(next(iter(given.values())))}").json()
@@ -117,7 +127,7 @@ def _operate(service: Service, action: str, given: Given, show: Show) -> None:
 
 
 def _logs(service: Service, given: Given, show: Show) -> None:
-    found = service.send("GET", f"{API}/runs/{path_part(given['id'])}/logs").json()["items"]
+    found = service.send("GET", f"{API}/runs/{path_part(given['id'])}/log").json()["items"]
     runs.write_logs(show, found, bool(given.get("last")))
 
 
@@ -150,7 +160,7 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
 
     def act(service: Service, given: Given, show: Show) -> None:
         first = given.get("name", given.get("id"))
-        note = {} if given.get("note") is None else {"note": given["note"]}
+        note = {name: given[name] for name in ("note", "key") if given.get(name) is not None}
         for option in ("until", "unknown_ok"):
             if given.get(option):
                 raise InvalidOptions(f"--{option} needs the store itself: give --url, or unset ROTA_SERVER")
@@ -164,18 +174,21 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
     return act
 
 
+SUBMIT = ("at", "key", "unique", "join", "queue", "priority", "retry", "lost")
+"""The options of `rota submit` that go into the body as they are."""
+
+
 def _submit(service: Service, given: Given, show: Show) -> int | None:
-    spans = {name: given.get(name) for name in ("delay", "expires", "run_timeout")}
+    spans = {name: given.get(name) for name in ("delay", "expires", "run_timeout", "within")}
     body: dict[str, object] = {
         "task": given["task"],
         "args": gather(given.get("values", ()), given.get("args"), {}).named,
         "timeout": seconds_of(spans["run_timeout"], "--run-timeout"),
         "delay": seconds_of(spans["delay"], "--delay"),
         "expires": seconds_of(spans["expires"], "--expires"),
+        "within": seconds_of(spans["within"], "--within"),
         "headers": dict(part.split("=", 1) for part in given.get("header") or ()) or None,
-        **{
-            name: given[name] for name in ("at", "key", "unique", "queue", "priority", "retry", "lost") if name in given
-        },
+        **{name: given[name] for name in SUBMIT if name in given},
     }
     if given.get("id"):
         raise InvalidOptions("--id needs the store itself: give --url, or unset ROTA_SERVER")
@@ -216,6 +229,7 @@ COMMANDS: dict[Callable[..., Any], Remote] = {
     acting.resume: _act("resume"),
     acting.delete: _act("delete"),
     undo: _undo,
+    stats.stats: _stats,
     submit: _submit,
     why_not: _why,
     tasks.ls: _list("tasks", "task", "executor", "queued", "running", "paused", "description"),

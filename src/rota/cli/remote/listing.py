@@ -36,11 +36,11 @@ def filter_query(filter: Filter) -> dict[str, Any]:
             given[field.name] = list(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else value
     for name in ("since", "until"):
         if name in given:
-            given[name] = _instant(str(given[name]), f"--{name}")
+            given[name] = instant_text(str(given[name]), f"--{name}")
     return given
 
 
-def _instant(text: str, option: str) -> str:
+def instant_text(text: str, option: str) -> str:
     if re.fullmatch(r"[\d.]+\s*[a-z]*", text):
         at = datetime.now(UTC) - timedelta(seconds=seconds_of(text, option) or 0.0)
     else:

@@ -1,12 +1,15 @@
-"""`rota runs retry|cancel|pause|resume|reschedule|delete`: for runs by their ids, or for all that match a filter."""
+"""`rota runs retry|cancel|pause|resume|reschedule|delete`: for runs by their ids, or for all that match a filter;
+`rota runs update`: for one run."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from typing import Annotated, cast
 from zoneinfo import ZoneInfo
 
+import msgspec
 from cyclopts import Parameter
 
 from rota.app.runs import submit_operation
+from rota.cli.options.arguments import Document, gather
 from rota.cli.options.parameters import Shared, Yes
 from rota.cli.options.target import Target
 from rota.cli.options.times import read_instant, seconds_of
@@ -20,12 +23,12 @@ from rota.client.fleet import is_alive
 from rota.client.handle import RunHandle
 from rota.client.operations import OPERATION, Action, Operated, Operation, checked, due_at, filter_of, perform
 from rota.client.undo import UNDOABLE
-from rota.domain.run import DEFAULT_QUEUE
-from rota.errors import InvalidOptions, RotaError
+from rota.domain.run import DEFAULT_QUEUE, Run
+from rota.errors import InvalidArguments, InvalidOptions, RotaError
 from rota.store import Command, Freeze, RunQuery, WorkerSeen
 from rota.store.paging import count_runs
 from rota.task import new_id
-from rota.views.runs import find_runs
+from rota.views.runs import find_run, find_runs
 
 Ids = Annotated[str, Parameter(help="Ids of runs, or their first or last 6 or more characters; else give a filter.")]
 Note = Annotated[str | None, Parameter(help="Why; kept with the runs.")]
@@ -95,6 +98,42 @@ def reschedule(
 
     if not _all_that_match("reschedule", ids, filter, note, yes, target, show, changes):
         _show_asked(show, target.run(_by_id(target, ids, move)), "stay as they are: only what is queued can be moved")
+
+
+def update(
+    id: Annotated[str, Parameter(help="The run's id, or its first or last 6 or more characters.")],
+    /,
+    *values: Annotated[
+        str, Parameter(name="ARGS", help="Arguments to change as name=value, as with rota submit; null takes one away.")
+    ],
+    args: Document = None,
+    priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
+    expires: Annotated[str | None, Parameter(help="Never start later than this after it is due: 90s, 5m, 2h.")] = None,
+    note: Note = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Give one queued run another priority, another expiry or other arguments. What the command does not name stays."""
+
+    async def change() -> dict[str, object]:
+        async with target.client() as client:
+            found = await find_run(client, id)
+            given = _patch(await client.run(found), values, args)
+            changes = Changes(priority=priority, expires=seconds_of(expires, "--expires"), args=given)
+            return {"id": found, "asked": await edit_run(client, found, changes, note)}
+
+    _show_asked(show, [target.run(change())], "stays as it is: only what is queued can be changed")
+
+
+def _patch(run: Run, values: Sequence[str], document: str | None) -> dict[str, object] | None:
+    """Return the arguments to change. What is a text now stays one: `5` is the text "5" then."""
+    if not values and document is None:
+        return None
+    known = cast("dict[str, object]", msgspec.json.decode(run.args))
+    given = gather(values, document, {name: str | None for name, value in known.items() if isinstance(value, str)})
+    if given.positional:
+        raise InvalidArguments("--args: a JSON object, with the names of the arguments to change")
+    return given.named
 
 
 def _control(command: Command, given: Sequence[str], note: str | None, target: Target, show: Show, late: str) -> None:

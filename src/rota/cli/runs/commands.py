@@ -28,7 +28,7 @@ MOST = 1000
 
 RunId = Annotated[str, Parameter(help="The run's id, or its first or last 6 or more characters.")]
 
-runs = App(name="runs", help="Look at runs; retry, cancel, pause, resume, move and delete them.", group=LOOK)
+runs = App(name="runs", help="Look at runs; retry, cancel, pause, resume, move, change and delete them.", group=LOOK)
 
 
 @runs.command
@@ -112,6 +112,7 @@ def write_logs(show: Show, found: Sequence[Record], last: bool) -> None:
 
 for command in (acting.retry, acting.cancel, acting.pause, acting.resume, acting.reschedule, acting.delete):
     runs.command(command)
+runs.command(acting.update)
 
 
 async def _page(target: Target, filter: Filter, limit: int, cursor: str | None) -> Page:

@@ -1,7 +1,7 @@
 """`rota submit`: submit a run."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from rota.cli.tasks.disabled import refused_words
 from rota.client.client import Client
 from rota.client.handle import accept
 from rota.domain.decision import Decision, Reason
-from rota.domain.guards import Unique
+from rota.domain.guards import Join, Unique
 from rota.domain.intake import Options
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import Run
@@ -55,6 +55,10 @@ def submit(
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
     key: Annotated[str | None, Parameter(help="What the run is about, instead of the task's own key.")] = None,
     unique: Annotated[Unique | None, Parameter(help="Make none while an equal one is queued, active or done.")] = None,
+    join: Annotated[
+        Join | None, Parameter(help="What becomes of an equal run that waits: keep, push, set, refuse.")
+    ] = None,
+    within: Annotated[str | None, Parameter(help="With --unique done: forget a success after so long.")] = None,
     queue: Annotated[str | None, Parameter(help="The queue of the run, instead of the task's.")] = None,
     run_timeout: Annotated[str | None, Parameter(help="Stop a call after so long, instead of the task's.")] = None,
     retry: Annotated[int | None, Parameter(help="Retry a failed call so often, instead of the task's.")] = None,
@@ -83,11 +87,13 @@ def submit(
     app = None if unknown_ok and target.reference is None else target.app()
     options = Options(
         delay=seconds_of(delay, "--delay"),
-        at=_instant(at),
+        at=instant_of(at),
         expires=seconds_of(expires, "--expires"),
         priority=priority,
         key=key,
         unique=unique,
+        join=join,
+        within=seconds_of(within, "--within"),
         queue=queue,
         timeout=seconds_of(run_timeout, "--run-timeout"),
         retry=None if retry is None else Retry(retry),
@@ -95,14 +101,7 @@ def submit(
         headers=None if header is None else _headers(header),
         id=id,
     )
-    if app is not None and task in core_of(app).registry.names():
-        made = _known(app, task, values, args, options)
-    elif unknown_ok:
-        made = _unchecked(task, gather(values, args, {}), options)
-    else:
-        raise UnknownTask(
-            f"{unknown(task, core_of(app).registry.names() if app else ())} (--unknown-ok takes any name)"
-        )
+    made = call_named(app, task, values, args, options, unknown_ok)
     client = app.client() if app else Client(target.backend())
     if sys.stderr.isatty() and not show.json and target.takes_default(app):
         show.note(f"into {client.backend.url}, the default store")
@@ -113,6 +112,17 @@ def submit(
             raise
         raise Refused(refused.decision, refused_words(app, task)) from None
     _answer(show, done)
+
+
+def call_named(
+    app: Rota | None, task: str, values: Sequence[str], args: str | None, options: Options, unknown_ok: bool
+) -> Call:
+    """Return the call that a submit of the command line makes."""
+    if app is not None and task in core_of(app).registry.names():
+        return _known(app, task, values, args, options)
+    if unknown_ok:
+        return _unchecked(task, gather(values, args, {}), options)
+    raise UnknownTask(f"{unknown(task, core_of(app).registry.names() if app else ())} (--unknown-ok takes any name)")
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Call:
@@ -177,7 +187,7 @@ def _headers(given: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _instant(text: str | None) -> datetime | None:
+def instant_of(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:

@@ -14,7 +14,7 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import FIRINGS_KEPT
 from rota.store import RowQuery
 from rota.views.decisions import decision_view
-from rota.views.schedules import Facts, facts_of, schedule_detail, schedule_view
+from rota.views.schedules import Facts, expected, facts_of, schedule_detail, schedule_view
 from rota.views.values import record
 
 schedules = App(name="schedules", help="Look at schedules; put, pause, resume, delete and run them.", group=LOOK)
@@ -45,9 +45,9 @@ def ls(
 @schedules.command(name="show")
 def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
     """Show everything about one schedule: in words, its next ticks, and what became of the last thirty."""
-    facts, decided = target.run(_one(target, id))
+    facts, expect, decided = target.run(_one(target, id))
     show.document(
-        record(schedule_detail(facts)) | {"asked": [record(decision_view(each)) for each in decided]},
+        record(schedule_detail(facts, expect)) | {"asked": [record(decision_view(each)) for each in decided]},
         lambda: schedule_page(facts, decided),
     )
 
@@ -68,10 +68,10 @@ def _order(facts: Facts) -> tuple[int, float, str]:
     return 0, schedule.next_at, schedule.id
 
 
-async def _one(target: Target, id: str) -> tuple[Facts, list[DecisionCount]]:
+async def _one(target: Target, id: str) -> tuple[Facts, str | None, list[DecisionCount]]:
     async with opened(target) as (stored, client):
         schedule = await find_schedule(stored, id)
         about = await client.rows(DecisionCount, RowQuery(task=schedule.task, key=schedule.key))
         (facts,) = await facts_of(client, [schedule], target.tz(), about.now, FIRINGS_KEPT)
         last = Reason.PAUSED if schedule.paused else Reason.RESUMED
-        return facts, [word for word in about.items if word.reason is last]
+        return facts, await expected(client, schedule), [word for word in about.items if word.reason is last]

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from rota.cli.options.parameters import Shared, Yes
 from rota.cli.options.target import Target
-from rota.cli.options.times import clock, read_end, read_instant
+from rota.cli.options.times import clock, read_end, read_instant, read_until
 from rota.cli.options.user import confirm, who
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, one_line, plural
@@ -33,15 +33,17 @@ def pause(
     id: ScheduleId,
     /,
     *,
-    until: Annotated[str | None, Parameter(help="Fire again from then on: 2026-11-20T09:00 in its zone.")] = None,
+    until: Annotated[
+        str | None, Parameter(help="Fire again from then on: 2h or 3d from now, or 2026-11-20T09:00 in its zone.")
+    ] = None,
     note: Why = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
     """Fire no tick of a schedule until it is resumed; runs that were made before go on."""
     if until is not None:
-        schedule = target.run(_moved(target, id, until, "--until"))
-        _show_change(show, schedule, True, f"fires again {_when(schedule)}")
+        changed, schedule = target.run(_paused_until(target, id, until, note))
+        _show_change(show, schedule, changed, f"fires again {_when(schedule)}")
         return
     changed, schedule = target.run(_changed(target, id, lambda stored: stored.pause(id, note, who())))
     _show_change(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
@@ -55,7 +57,7 @@ def set_next(id: ScheduleId, at: str, /, *, target: Shared[Target], show: Shared
     at
         The time, such as 2026-11-20T09:00 in the schedule's zone.
     """
-    schedule = target.run(_moved(target, id, at, "the time"))
+    schedule = target.run(_moved(target, id, at))
     _show_change(show, schedule, True, f"fires next {_when(schedule)}")
 
 
@@ -149,11 +151,20 @@ def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float
         raise InvalidOptions(f"{schedule.id}: {error}") from None
 
 
-async def _moved(target: Target, id: str, at: str, name: str) -> Schedule:
+async def _moved(target: Target, id: str, at: str) -> Schedule:
     async with opened(target) as (stored, _):
         schedule = await find_schedule(stored, id)
         zone = zone_of(schedule.trigger, target.tz())
-        return await stored.set_next(id, read_instant(at, name, zone))
+        return await stored.set_next(id, read_instant(at, "the time", zone))
+
+
+async def _paused_until(target: Target, id: str, until: str, note: str | None) -> tuple[bool, Schedule]:
+    """Return whether that changed the next tick, and the schedule afterwards."""
+    async with opened(target) as (stored, client):
+        schedule = await find_schedule(stored, id)
+        zone = zone_of(schedule.trigger, target.tz())
+        end = read_until(until, "--until", zone, await client.now())
+        return await stored.pause(id, note, who(), until=end), await stored.get(id)
 
 
 def _when(schedule: Schedule) -> str:

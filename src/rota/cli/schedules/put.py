@@ -26,10 +26,11 @@ from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask
 from rota.schedules.schedules import put_made
+from rota.schedules.stored import expected_version
 from rota.store import RowQuery
 from rota.task import definition_of
 from rota.task.remote import call_by_spec
-from rota.views.schedules import Facts, facts_of, own_zone, schedule_detail, words_of
+from rota.views.schedules import Facts, expected, facts_of, own_zone, schedule_detail, words_of
 from rota.views.values import record
 
 
@@ -98,10 +99,10 @@ def put(
         lost=lost,
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    expected = 0 if if_absent else if_version
-    made = target.run(_put(target, app, id, when, timed, call, expect, paused, expected))
+    version = expected_version(id, if_absent, if_version)
+    made, deadline = target.run(_put(target, app, id, when, timed, call, expect, paused, version))
     if show.json:
-        show.value(record(schedule_detail(made)))
+        show.value(record(schedule_detail(made, deadline)))
     else:
         schedule = made.schedule
         next_at = "never" if schedule.next_at is None else clock(schedule.next_at, made.now)
@@ -118,15 +119,15 @@ async def _put(
     call: Call,
     expect: str | None,
     paused: bool,
-    expected: int | None,
-) -> Facts:
+    version: int | None,
+) -> tuple[Facts, str | None]:
     check_shared(target.backend())
     async with opened(target) as (stored, client):
         schedule = await _made(app, client, id, trigger, timed, call)
-        kept = await put_made(stored, schedule, expect, paused, expected)
+        kept = await put_made(stored, schedule, expect, paused, version)
         now = (await client.rows(Schedule, RowQuery(names=[id]))).now
         (facts,) = await facts_of(client, [kept], target.tz(), now, most=1)
-        return facts
+        return facts, await expected(client, kept)
 
 
 async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:

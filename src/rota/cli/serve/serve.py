@@ -62,6 +62,11 @@ def serve(
     auth_header: Annotated[
         str | None, Parameter(help="The header in which a trusted proxy says who calls; ROTA_TOKENS has the rights.")
     ] = None,
+    namespace: Annotated[
+        tuple[str, ...],
+        Flag,
+        Parameter(help="Serve this namespace of the same server too, at /ns/NAME; may be repeated."),
+    ] = (),
     loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
     log_level: LogLevel = None,
     log_format: LogFormat = None,
@@ -80,6 +85,7 @@ def serve(
     app = target.app()
     try:
         from rota.web import server
+        from rota.web.namespaces import check_name
         from rota.web.proxies import networks
         from rota.web.server import Credentials, Place, credentials, nobody
         from rota.web.tokens import Tokens
@@ -95,6 +101,10 @@ def serve(
     letting_in = (
         Credentials(nobody) if role in NO_API else credentials(place, Tokens.from_environment(), no_token, auth_header)
     )
+    if namespace and role in NO_API:
+        raise InvalidOptions(f"--namespace is for serving, and --role {role} serves no API")
+    url = target.url or app.settings.url
+    others = {name: Rota(url, namespace=check_name(name)) for name in namespace}
     check_loop(loop)
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered)
@@ -102,6 +112,7 @@ def serve(
         options = {"host": host, "role": role, "loop": loop, **log_options(level, log_format)}
         flags = [*(["--no-token"] if no_token else []), *(f"--allowed-host={name}" for name in allowed_host)]
         flags += [f"--trusted-proxy={each}" for each in trusted_proxy]
+        flags += [f"--namespace={each}" for each in namespace]
         flags += [] if auth_header is None else [f"--auth-header={auth_header}"]
         return asyncio.run(_serve_in_many(target, app, place, processes, letting_in.shown, flags, options, show))
     core_of(app).calls = role != "scheduler"
@@ -112,7 +123,8 @@ def serve(
                 hold_tether(stop)
             works = role != "web"
             async with AsyncExitStack() as opened:
-                async for bound in server.serve(app, place, letting_in, allowed_host, works, stop.asked, tethered):
+                serving = server.serve(app, place, letting_in, allowed_host, works, stop.asked, tethered, others)
+                async for bound in serving:
                     if works and core_of(app).lifecycle.running is not None:
                         stop.hurry = core_of(app).engine.hurry
                     if tethered:

@@ -19,6 +19,9 @@ def new(
     *,
     role: Annotated[str, Parameter(help="viewer, submitter, worker, operator or admin.")] = "viewer",
     tasks: Annotated[tuple[str, ...], Flag, Parameter(help="Only for this task; may be repeated.")] = (),
+    namespaces: Annotated[
+        tuple[str, ...], Flag, Parameter(help="Only in this namespace of the service; may be repeated.")
+    ] = (),
     show: Shared[Show],
 ) -> int:
     """Print a new token once, and the lines for the file that ROTA_TOKENS names. Nothing is stored.
@@ -36,8 +39,9 @@ def new(
     rights_of(role)
     made = new_token()
     lines = [f"[{_quoted(name)}]", f'sha256 = "{fingerprint(made)}"', f'role = "{role}"']
-    if tasks:
-        lines.append(f"tasks = [{', '.join(_quoted(task) for task in tasks)}]")
+    for limit, names in (("tasks", tasks), ("namespaces", namespaces)):
+        if names:
+            lines.append(f"{limit} = [{', '.join(map(_quoted, names))}]")
     if show.json:
         show.value({"name": name, "token": made, "toml": "\n".join(lines)})
         return OK

@@ -1,6 +1,6 @@
 """`rota tasks`: list tasks with their depths; pause and resume them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from rota.app.core import core_of
 from rota.cli.options.names import check_known_somewhere
 from rota.cli.options.parameters import LOOK, Flag, More, Shared, TaskName
 from rota.cli.options.target import Target
+from rota.cli.options.until import Until, instant_of
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Record, Show
 from rota.cli.render.text import one_line, plural, span
@@ -20,6 +21,7 @@ from rota.domain.policy import Limit, Rate
 from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers.durations import spell_duration
+from rota.flow import Flow
 from rota.store import Command
 from rota.views.tasks import TaskRow, TaskView, task_rows, task_view
 from rota.views.values import record
@@ -55,15 +57,18 @@ COLUMNS = [
 
 @tasks.default
 def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
-    """List the app's tasks, and tasks that only the store knows."""
-    app = target.app()
+    """List the app's tasks, and tasks that only the store knows. Without an app, --url names the store."""
+    app = None if target.reference is None and target.url is not None else target.app()
     rows = target.run(_rows(target))
-    known = core_of(app).registry.names()
+    own: list[str] = list(app.tasks) if app else []
+    known = core_of(app).registry.names() if app else {}
+    flows: Mapping[str, Flow] = app.flows if app else {}
     strangers = [name for name in rows if name not in known]
-    views = [task_view(name, known.get(name), rows.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)]
+    views = [task_view(name, known.get(name), rows.get(name), flows.get(name)) for name in (*own, *strangers)]
     records = [record(view) if show.json else record(view) | _texts(view) for view in views]
-    show.records(records, COLUMNS, "The app has no tasks yet; define one with @app.task.")
-    if strangers and show.terminal and not show.json:
+    nothing = "The app has no tasks yet; define one with @app.task." if app else "No worker has published a task yet."
+    show.records(records, COLUMNS, nothing)
+    if app and strangers and show.terminal and not show.json:
         show.line("\n? the store knows it, but the app does not define it")
 
 
@@ -73,13 +78,14 @@ def pause(
     /,
     *names: More,
     key: OneKey = None,
+    until: Until = None,
     note: Note = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take tasks that neither app nor store know.")] = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken."""
-    _control(Command.PAUSE, (name, *names), key, note, unknown_ok, target, show)
+    """Start no more runs of these tasks anywhere, until they are resumed or --until; submits are still taken."""
+    _control(Command.PAUSE, (name, *names), key, note, unknown_ok, target, show, until)
 
 
 @tasks.command
@@ -104,6 +110,7 @@ def _control(
     unknown_ok: bool,
     target: Target,
     show: Show,
+    until: str | None = None,
 ) -> None:
     """A command that changes nothing is no error."""
 
@@ -111,7 +118,8 @@ def _control(
         async with target.client() as client:
             if not unknown_ok:
                 await check_known_somewhere(names, client, target)
-            changed = [await pause_task(client, command, [name], key, note, who()) for name in names]
+            end = await instant_of(client, until, target)
+            changed = [await pause_task(client, command, [name], key, note, who(), end) for name in names]
             specs = (await client.rows(TaskSpec)).items
             paused = {each.name for each in specs if (each.paused if key is None else key in each.paused_keys)}
             return [
@@ -176,8 +184,11 @@ def _takes(record: Record) -> str | Text:
 def _held(record: Record) -> Text:
     """Return why no run of the task starts, or why submits are refused."""
     here = record["enabled"] and record["enabled_here"] is False  # the workers have not read the settings yet
-    states = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
+    paused = f"paused until {record['paused_until']}" if record["paused_until"] else "paused"
+    states = (("disabled", not record["enabled"]), ("disabled here", here), (paused, record["paused"]))
     words = [word for word, yes in states if yes]
+    if isinstance(given := record["overrides"], dict):
+        words.append(f"overridden by {given['by']}" if given["by"] else "overridden")
     return Text(", ".join(words), style="magenta")
 
 

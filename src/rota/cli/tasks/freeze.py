@@ -1,17 +1,14 @@
 """`rota freeze` and `rota thaw`: start nothing in this namespace for a while."""
 
-import re
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 from cyclopts import Parameter
 
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
-from rota.cli.options.times import read_instant, seconds_of
+from rota.cli.options.until import Until, instant_of
 from rota.cli.options.user import who
 from rota.cli.render.show import Show
-from rota.client.client import Client
 from rota.domain.timing import shown
 from rota.errors import InvalidOptions
 from rota.store import Freeze
@@ -19,9 +16,7 @@ from rota.store import Freeze
 
 def freeze(
     *,
-    until: Annotated[
-        str | None, Parameter(help="End by itself: after 90s, 5m, 2h or 1d, or at an instant as 2026-11-15T09:00Z.")
-    ] = None,
+    until: Until = None,
     note: Annotated[str | None, Parameter(help="Why; `rota why` shows it.")] = None,
     target: Shared[Target],
     show: Shared[Show],
@@ -30,7 +25,7 @@ def freeze(
 
     async def send() -> tuple[bool, Freeze | None]:
         async with target.client() as client:
-            changed = (await client.freeze(True, await _end(client, until, target), note, who())).items[0]
+            changed = (await client.freeze(True, await instant_of(client, until, target), note, who())).items[0]
             return changed, next(iter((await client.rows(Freeze)).items), None)
 
     changed, found = target.run(send())
@@ -55,12 +50,3 @@ def thaw(*, target: Shared[Target], show: Shared[Show]) -> None:
         show.value({"frozen": False, "changed": changed})
     else:
         show.line("runs start again" if changed else "nothing was frozen")
-
-
-async def _end(client: Client, text: str | None, target: Target) -> float | None:
-    """Read --until: `2h` is 2 hours from now by the store's clock."""
-    if text is None:
-        return None
-    if re.fullmatch(r"[\d.]+\s*[a-z]*", text):
-        return await client.now() + (seconds_of(text, "--until") or 0.0)
-    return read_instant(text, "--until", ZoneInfo(target.tz())).timestamp()

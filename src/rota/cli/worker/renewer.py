@@ -25,8 +25,6 @@ CALLERS = 1024
 """The most workers that may connect before the renewer has accepted the first."""
 
 
-OPENER = "rota.stores:connect"
-
 Logs = tuple[LogForm, Level]
 """The form of the renewer's log lines, and the least level of them."""
 
@@ -49,7 +47,7 @@ def store_url(app: Rota) -> str | None:
 
 def renewer_for(app: Rota, address: str | None) -> RenewerAt | None:
     url = store_url(app)
-    return None if address is None or url is None else RenewerAt(address, url, OPENER)
+    return None if address is None or url is None else RenewerAt(address, url, core_of(app).opener)
 
 
 @asynccontextmanager

@@ -66,7 +66,7 @@ class Manager:
 def write_sign(file: Path, word: Word) -> None:
     """Write `word` and the monotonic time, which all processes of a machine share, into `file` in one step."""
     beside = file.with_name(f".{file.name}.{os.getpid()}")
-    beside.write_text(f"{word} {time.monotonic():.3f}\n")
+    beside.write_text(f"{word} {time.monotonic()}\n")  # rounded up, a sign would be from the future
     beside.replace(file)
 
 
