@@ -38,6 +38,12 @@ def board() -> Json:
                     {"{{task}}": rate('rota_runs_total{status="failed"}', "task", "task")},
                     unit="ops",
                 ),
+                graph("Submitted", {"{{task}}": rate("rota_submitted_total", "task", "task")}, unit="ops"),
+                graph(
+                    "Skipped",
+                    {"{{task}} {{reason}}": rate("rota_task_skipped_total", "task, reason", "task, reason")},
+                    unit="ops",
+                ),
                 graph("Wait from due to start", quantiles("rota_run_wait_seconds"), unit="s"),
                 graph("Duration", quantiles("rota_run_duration_seconds"), unit="s"),
             ],
@@ -46,6 +52,7 @@ def board() -> Json:
             "Queues",
             [
                 graph("Queued", {"{{task}}": "max by (task) (rota_runs_queued)"}),
+                graph("Due", {"{{task}} {{queue}}": "max by (task, queue) (rota_runs_due)"}),
                 graph("Running", {"{{task}}": "max by (task) (rota_runs_running)"}),
                 graph("Oldest due run", {"{{task}}": "max by (task) (rota_oldest_due_seconds)"}, unit="s"),
                 graph("Workers of a task", {"{{task}}": "max by (task) (rota_task_workers)"}),
@@ -61,6 +68,24 @@ def board() -> Json:
                     unit="s",
                 ),
                 graph(
+                    "Ticks",
+                    {"{{reason}}": rate("rota_ticks_total", "schedule, reason", "reason")},
+                    unit="ops",
+                ),
+                graph("Lateness of ticks", quantiles("rota_tick_lateness_seconds", "schedule"), unit="s"),
+                graph(
+                    "Since the last success",
+                    {"{{schedule}}": "time() - max by (schedule) (rota_schedule_last_success_timestamp_seconds) < 1e9"},
+                    unit="s",
+                ),
+                graph(
+                    "Late steps and open breakers",
+                    {
+                        "late {{flow}} {{step}}": "max by (flow, step) (rota_flow_step_late) > 0",
+                        "breakers {{task}}": "max by (task) (rota_breakers_open) > 0",
+                    },
+                ),
+                graph(
                     "Seats",
                     {
                         "seats": "sum(max by (version) (rota_seats))",
@@ -73,6 +98,10 @@ def board() -> Json:
                     {
                         "claims": "max(rate(rota_claims_total[$__rate_interval]))",
                         "lost {{task}}": rate("rota_leases_lost_total", "task", "task"),
+                        "rescued": rate("rota_rescues_total", "task", ""),
+                        "poison {{task}}": rate("rota_poison_total", "task", "task"),
+                        "refused endings": "max(rate(rota_settles_stale_total[$__rate_interval]))",
+                        "tick conflicts": "max(rate(rota_tick_conflicts_total[$__rate_interval]))",
                     },
                     unit="ops",
                 ),
@@ -86,6 +115,38 @@ def board() -> Json:
                     "Resyncs",
                     {"{{reason}}": "sum by (reason) (rate(rota_resyncs_total[$__rate_interval]))"},
                     unit="ops",
+                ),
+                graph(
+                    "Requests",
+                    {
+                        "{{status}}": "sum by (status) (rate(rota_http_request_seconds_count[$__rate_interval]))",
+                        "p95": "histogram_quantile(0.95, sum by (le) "
+                        "(rate(rota_http_request_seconds_bucket[$__rate_interval])))",
+                    },
+                ),
+                graph(
+                    "Verbs of the store, p95",
+                    {
+                        "{{verb}}": "histogram_quantile(0.95, sum by (verb, le) "
+                        "(rate(rota_store_seconds_bucket[$__rate_interval])))"
+                    },
+                    unit="s",
+                ),
+                graph(
+                    "Errors of the store",
+                    {"{{verb}} {{error}}": "sum by (verb, error) (rate(rota_store_errors_total[$__rate_interval]))"},
+                    unit="ops",
+                ),
+                graph(
+                    "Changes by people",
+                    {"{{action}}": "sum by (action) (increase(rota_audit_total[$__rate_interval]))"},
+                ),
+                graph(
+                    "Store and names",
+                    {
+                        "{{kind}}": "count by (kind) (rota_store_info)",
+                        "dropped {{metric}}": "max by (metric) (rota_series_dropped_total)",
+                    },
                 ),
                 graph("Versions", {"{{version}}": "count by (version) (rota_build_info)"}),
             ],
@@ -111,8 +172,8 @@ def rate(metric: str, one_of: str, by: str) -> str:
     return f"sum by ({by}) (max by ({one_of}) (rate({selector}[$__rate_interval])))"
 
 
-def quantiles(metric: str) -> dict[str, str]:
-    found = f"sum by (le) (max by (task, le) (rate({metric}_bucket[$__rate_interval])))"
+def quantiles(metric: str, label: str = "task") -> dict[str, str]:
+    found = f"sum by (le) (max by ({label}, le) (rate({metric}_bucket[$__rate_interval])))"
     return {f"p{round(100 * q)}": f"histogram_quantile({q}, {found})" for q in (0.5, 0.95, 0.99)}
 
 

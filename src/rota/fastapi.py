@@ -9,23 +9,24 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import Annotated, Any, ParamSpec, TypeAlias, cast
 
-from starlette.applications import Starlette
-from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.app.registry import AnyTask
 from rota.errors import InvalidOptions, MissingExtra
 from rota.task import Bound, Task
-from rota.web.gate import Auth
-from rota.web.lifespans import Lifespan, composed
-from rota.web.service import asgi
 
 try:
     from fastapi import Depends
-except ImportError as error:
-    raise MissingExtra(f'rota.fastapi needs {error.name}: pip install "rota[fastapi]"') from None
+    from starlette.applications import Starlette
+    from starlette.requests import HTTPConnection
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from rota.web.gate import Auth
+    from rota.web.lifespans import Lifespan, composed
+    from rota.web.service import asgi
+except ModuleNotFoundError as error:
+    missing = (error.name or "").partition(".")[0]
+    raise MissingExtra(f'rota.fastapi needs {missing}: pip install "rota[fastapi]"') from None
 
 __all__ = ["Tasks", "get", "install", "lifespan"]
 

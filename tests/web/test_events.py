@@ -9,10 +9,13 @@ import httpx
 import pytest
 
 from rota import Refused, Rota
+from rota.errors import StoreUnavailable
+from rota.stores.memory import MemoryBackend
 from rota.web.problems import Problem
 from rota.web.rights import ROLES, Principal
 from rota.web.streams import Pace, Stream, Streams
 from rota.web.topics import RECORDED, ROWS, Selection
+from storekit.faults import FaultyBackend
 from tests.web.conftest import Caller
 from tests.web.serving import serving
 
@@ -59,6 +62,13 @@ class Listener:
                 assert isinstance(data, dict)
                 found.update(dict.fromkeys(row["id"] for row in data["items"]))
         return list(found)
+
+    async def states(self) -> dict[str, str]:
+        """Return the states of the runs in the next message."""
+        name, data, _ = await self.next()
+        assert name == "runs"
+        assert isinstance(data, dict)
+        return {row["id"]: row["state"] for row in data["items"]}
 
 
 async def listen(streams: Streams, selection: Selection = EVERYTHING, after: str | None = None) -> Listener:
@@ -110,6 +120,31 @@ async def test_whoever_comes_back_misses_nothing(app: Rota, streams: Streams) ->
     back = await listen(streams, after=cursor)
     later = await submit(app, 1)
     assert await back.ids_of("runs", len(missed) + 1) == missed + later
+
+
+async def test_what_a_reader_that_failed_has_gathered_is_not_sent_after_newer_rows() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+    app.task(name="add")(add)
+    async with app.client():
+        streams = Streams(app, Pace(between=3600))
+        first = await listen(streams)
+        await submit(app, 1)
+        _, _, cursor = await first.next()
+        (id,) = await submit(app, 1)
+        while not first.stream.audience:  # it waits to be sent
+            await app.client().news(0.05)
+        backend.fail("events", StoreUnavailable("nobody may log in", passing=False))
+        await app.handle(id).cancel()
+        assert (await first.next())[:2] == ("bye", {"reason": "store"})
+        back = await listen(streams, after=cursor)  # the first one has not left yet
+        assert await back.states() == {id: "cancelled"}
+        (later,) = await submit(app, 1)
+        assert await back.states() == {later: "queued"}
+
+
+async def add(a: int) -> int:
+    return a
 
 
 async def test_a_gap_and_too_many_changes_are_a_resync(app: Rota, streams: Streams) -> None:

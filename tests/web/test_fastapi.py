@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -281,3 +283,11 @@ async def test_a_handler_may_ask_for_the_app() -> None:
 
     async with app:
         assert await (await app.submit("name")).result(timeout=10) == "Rota"
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "prometheus_client"])
+def test_a_missing_package_names_the_install_command(missing: str) -> None:
+    """FastAPI itself is often there; what the service needs beside it may be missing."""
+    code = f"import sys; sys.modules[{missing!r}] = None; import rota.fastapi"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert f'MissingExtra: rota.fastapi needs {missing}: pip install "rota[fastapi]"' in done.stderr

@@ -23,6 +23,7 @@ from tests.django.served.site import Site
 PYTHON = (sys.executable, "-m")
 FACTORY = "tests.web.served.flask_site:create_app()"
 FLASK = (*PYTHON, "flask", "--app", "tests.web.served.flask_site", "run", "--port", "PORT")
+RUN = (*PYTHON, "tests.web.served.flask_run", "PORT")
 GUNICORN = (*PYTHON, "gunicorn", "-b", "127.0.0.1:PORT", "--graceful-timeout", "6", "--no-control-socket")
 CONF = ("-c", "python:rota.flask.gunicorn_conf")
 WAITRESS = (*PYTHON, "waitress", "--listen", "127.0.0.1:PORT", "--call", "tests.web.served.flask_site:create_app")
@@ -30,8 +31,11 @@ SETUPS: dict[str, tuple[tuple[str, ...], int, bool]] = {
     "gunicorn preload": ((*GUNICORN, *CONF, "--preload", "-w", "2", FACTORY), 2, False),
     "flask run debug": ((*FLASK, "--debug"), 1, False),
     "flask run": (FLASK, 1, False),
+    "app.run, a request": (RUN, 1, True),
+    "app.run debug, a request": ((*RUN, "--debug"), 1, True),
     "gunicorn": ((*GUNICORN, *CONF, FACTORY), 1, False),
     "gunicorn 2": ((*GUNICORN, *CONF, "-w", "2", FACTORY), 2, False),
+    "gunicorn 4": ((*GUNICORN, *CONF, "-w", "4", FACTORY), 4, False),
     "gunicorn preload, a request": ((*GUNICORN, "--preload", FACTORY), 1, True),
     "waitress, a request": (WAITRESS, 1, True),
 }

@@ -1,6 +1,9 @@
 """Workers, marks, decisions, stats and why over HTTP."""
 
+from typing import Any
+
 from rota import Rota
+from rota.store import ClaimRequest, Report, Tally
 from tests.requirement import requirement
 from tests.web.conftest import Caller
 
@@ -60,6 +63,19 @@ async def test_one_key_of_a_task_is_paused_and_resumed(caller: Caller) -> None:
     assert (await http.post(f"{API}/tasks/add/resume", json={"key": "7"})).json() == {"changed": True}
 
 
+async def test_a_task_is_paused_until_an_instant(caller: Caller) -> None:
+    http, path = caller("operator"), f"{API}/tasks/add/pause"
+    assert (await http.post(path, json={"until": "2100-01-01T00:00:00Z", "note": "disk"})).json() == {"changed": True}
+    found = (await http.get(f"{API}/tasks/add")).json()
+    assert (found["paused"], found["paused_until"]) == (True, "2100-01-01T00:00:00.000Z")
+    for wrong in ({"until": "2020-01-01T00:00:00Z"}, {"until": "2100-01-01T00:00:00Z", "key": "7"}):
+        assert (await http.post(path, json=wrong)).status_code == 422
+    assert (await http.post(path, json={"until": "2100-01-01T00:00:00"})).status_code == 422, "without a zone"
+    assert (await http.post(f"{API}/tasks/add/resume", json={"until": "2100-01-01T00:00:00Z"})).status_code == 422
+    assert (await http.post(path, json={})).json() == {"changed": True}
+    assert (await http.get(f"{API}/tasks/add")).json()["paused_until"] is None
+
+
 @requirement("0.12")
 async def test_stats_count_what_was_done(app: Rota, caller: Caller) -> None:
     http = caller()
@@ -71,6 +87,37 @@ async def test_stats_count_what_was_done(app: Rota, caller: Caller) -> None:
     assert stats[-1]["run_p50"] is not None
     assert (await caller("viewer:greet").get(f"{API}/stats")).json()["items"] == []
     assert (await http.get(f"{API}/stats", params={"minutes": 10_000_000})).status_code == 422
+
+
+@requirement("0.16")
+async def test_figures_of_past_runs_are_grouped_by_task_and_origin_by_the_day(app: Rota, caller: Caller) -> None:
+    http, store = caller(), await app.client().store()
+    tallies = (
+        Tally("add", 2, 1, durations={20: 3}, ran=3_000_000, origin="submit"),
+        Tally("add", 4, origin="schedule"),
+        Tally("greet", 1, cancelled=1, origin="submit"),
+    )
+    await store.claim(ClaimRequest("ada", 1, ["add"], 0, 30, Report(tallies=tallies)))
+
+    async def rows(**params: str | int | list[str]) -> list[dict[str, Any]]:
+        answer = await http.get(f"{API}/stats", params={"every": "day", "minutes": 400 * 24 * 60, **params})
+        assert answer.status_code == 200, answer.text
+        items: list[dict[str, Any]] = answer.json()["items"]
+        return items
+
+    def shown(found: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+        return [(row["task"], row["origin"], row["succeeded"], row["run_seconds"]) for row in found]
+
+    both = ["task", "origin"]
+    each = [("add", "schedule", 4, 0.0), ("add", "submit", 2, 3.0), ("greet", "submit", 1, 0.0)]
+    assert shown(await rows(group_by=both)) == each
+    assert shown(await rows(group_by=both, every="all")) == each
+    assert shown(await rows()) == [("add", None, 6, 3.0), ("greet", None, 1, 0.0)]
+    assert shown(await rows(group_by=["origin"])) == [(None, "schedule", 4, 0.0), (None, "submit", 3, 3.0)]
+    assert shown(await rows(origin="submit", task="add")) == [("add", None, 2, 3.0)]
+    assert (await rows())[0]["minute"].endswith("T00:00:00.000Z")
+    too_long = await http.get(f"{API}/stats", params={"every": "hour", "minutes": 61 * 24 * 60})
+    assert (too_long.status_code, too_long.json()["errors"][0]["pointer"]) == (422, "?minutes")
 
 
 async def test_why_answers_for_anything(caller: Caller) -> None:

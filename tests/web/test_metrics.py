@@ -7,8 +7,9 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from rota import Rota
-from rota.store import ClaimRequest, Report, Tally
-from rota.web.metrics import MOST_SERIES
+from rota.store import ClaimRequest, Report, Tally, Total, What
+from rota.web.labels import MOST_SERIES
+from tests.requirement import requirement
 from tests.web.conftest import Caller
 
 Samples = dict[tuple[str, str], float]
@@ -48,8 +49,12 @@ async def test_gauges_show_what_waits(caller: Caller) -> None:
     http = caller()
     for a in range(3):
         await http.post("/api/v1/runs", json={"task": "add", "args": {"a": a}})
+    for later in ({"queue": "gpu"}, {"delay": 600}):
+        await http.post("/api/v1/runs", json={"task": "add", "args": {"a": 9}} | later)
     seen = await scrape(http)
-    assert seen["rota_runs_queued", "task=add"] == 3
+    assert seen["rota_runs_queued", "task=add"] == 5
+    due = {labels: count for (name, labels), count in seen.items() if name == "rota_runs_due"}
+    assert due == {"queue=default,task=add": 3, "queue=gpu,task=add": 1}
     assert (seen["rota_store_up", ""], seen["rota_schedules", "state=active"]) == (1, 0)
 
 
@@ -78,3 +83,74 @@ async def test_the_page_names_every_metric(app: Rota, caller: Caller) -> None:
     assert seen - {"rota_resyncs_total", "rota_schedule_next_timestamp_seconds"} <= named
     text = (await caller("viewer").get("/metrics")).text
     assert all(re.search(rf"^# TYPE {name.removesuffix('_total')}", text, re.M) for name in named), named
+
+
+async def counted(app: Rota, *totals: Total) -> None:
+    store = await app.client().store()
+    number = report.__dict__["n"] = report.__dict__.get("n", 0) + 1
+    await store.claim(ClaimRequest("ada", number, ["add"], 0, 30, Report(version="9", totals=totals)))
+
+
+@requirement("2.10")
+async def test_refusals_and_accepted_runs_are_counted_by_task_and_reason(app: Rota, caller: Caller) -> None:
+    http = caller()
+    body = {"task": "greet", "args": {"user": "ada"}}
+    answers = [await http.post("/api/v1/runs", json=body) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 409, 409], answers[0].text
+    seen = await scrape(http)
+    assert seen["rota_submitted_total", "task=greet"] == 1
+    assert seen["rota_task_skipped_total", "reason=already_queued,task=greet"] == 2
+    await http.post("/api/v1/tasks/add/pause", json={})
+    assert not [
+        labels for name, labels in await scrape(http) if name == "rota_task_skipped_total" and "paused" in labels
+    ]
+
+
+async def test_what_workers_count_beside_runs_is_shown(app: Rota, caller: Caller) -> None:
+    await report(app, Tally("add", lost=2))
+    await counted(
+        app,
+        Total(What.FIRED, "nightly", "accepted", 3),
+        Total(What.FIRED, "nightly", "missed", 2),
+        Total(What.LATENESS, "nightly", "0", 2),
+        Total(What.LATENESS, "nightly", "20", 1),
+        Total(What.LATE_BY, "nightly", count=1_500_000),
+        Total(What.POISONED, "add"),
+        Total(What.STALE, "", count=4),
+        Total(What.CONFLICT, "", count=5),
+    )
+    seen = await scrape(caller("viewer"))
+    assert seen["rota_ticks_total", "reason=missed,schedule=nightly"] == 2
+    assert seen["rota_tick_lateness_seconds_bucket", "le=0.00390625,schedule=nightly"] == 2
+    assert seen["rota_tick_lateness_seconds_count", "schedule=nightly"] == 3
+    assert seen["rota_tick_lateness_seconds_sum", "schedule=nightly"] == 1.5
+    assert (seen["rota_poison_total", "task=add"], seen["rota_rescues_total", "task=add"]) == (1, 2)
+    assert seen["rota_leases_lost_total", "task=add"] == 3
+    assert (seen["rota_settles_stale_total", ""], seen["rota_tick_conflicts_total", ""]) == (4, 5)
+
+
+async def test_a_name_that_was_shown_stays_when_others_come(app: Rota, caller: Caller) -> None:
+    http = caller()
+    await report(app, *(Tally(f"t{i:04}", 1) for i in range(MOST_SERIES)))
+    await scrape(http)
+    await report(app, Tally("aaa", 1), Tally("t0499", 1))
+    seen = await scrape(http)
+    assert ("rota_runs_total", "status=succeeded,task=aaa") not in seen
+    assert seen["rota_runs_total", "status=succeeded,task=t0499"] == 2
+    assert seen["rota_runs_total", "status=succeeded,task=_other"] == 1
+    assert seen["rota_series_dropped_total", "metric=task"] == 1
+
+
+async def test_requests_and_verbs_of_the_store_are_timed(caller: Caller) -> None:
+    http = caller()
+    await http.get("/api/v1/runs/none")
+    await http.get("/nowhere")
+    await http.request("BREW", "/api/v1/runs")
+    await http.post("/api/v1/tasks/add/pause", json={"note": "x"})
+    seen = await scrape(http)
+    assert seen["rota_http_request_seconds_count", "method=GET,route=/api/v1/runs/{id},status=404"] == 1
+    assert seen["rota_http_request_seconds_count", "method=GET,route=other,status=404"] == 1
+    assert seen["rota_http_request_seconds_count", "method=other,route=other,status=405"] == 1
+    assert seen["rota_store_seconds_count", "verb=runs"] >= 1
+    assert seen["rota_audit_total", "action=tasks.pause"] == 1
+    assert seen["rota_store_info", "kind=memory"] == 1

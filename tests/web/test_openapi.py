@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rota.web.openapi import document
 from rota.web.table import ROUTES
+from tests.faults.conftest import store_url as store_url
 from tests.web.serving import Served, serving
 
 HERE = Path(__file__).parent
@@ -41,9 +44,19 @@ def explore(served: Served, examples: int) -> None:
     ]
     hooks = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.web.schemathesis_hooks", "PYTHONPATH": str(HERE.parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=served.folder, env=hooks)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    (served.folder / "schemathesis.txt").write_text(done.stdout + done.stderr)
+    failures = done.stdout.partition("= FAILURES =")[2].partition("= WARNINGS =")[0]
+    assert done.returncode == 0, failures[:8000] + done.stderr[-2000:]
 
 
+@pytest.mark.timeout(600)
 def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
     with serving(tmp_path, "memory://", "--role", "web") as served:
         explore(served, 5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store_url", ["sqlite", "valkey-9", "postgres-18"], indirect=True)
+def test_schemathesis_finds_nothing_on_any_store(store_url: str, tmp_path: Path) -> None:
+    with serving(tmp_path, store_url, "--role", "web") as served:
+        explore(served, 200)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rota import Rota
+from rota import Period, Rota
 from rota.pull.values import PullOutcome
 from rota.pull.worker import PullWorker
 from rota.web import Principal, asgi
@@ -123,6 +123,18 @@ async def test_a_worker_that_was_frozen_is_refused_by_its_fence(http: httpx.Asyn
     assert (await http.get(f"{API}/runs/{id}")).json()["result"] == "HEY"
 
 
+async def test_what_an_operator_says_of_a_task_counts_for_the_runs_in_hand(http: httpx.AsyncClient, app: Rota) -> None:
+    retried, late = await submit(http, "one", retry=0), await submit(http, "two", timeout=3600)
+    changed = await http.patch(f"{API}/tasks/shout", json={"timeout": 20, "retry": {"limit": 1, "delay": 0}})
+    assert changed.status_code == 200
+    runs = {run["id"]: run for run in (await claim(http, 1, lease=60)).json()["runs"]}
+    assert await settle(http, runs[retried], "failed", error={"type": "Boom", "message": "no"}) == "applied"
+    assert (await http.get(f"{API}/runs/{retried}")).json()["state"] == "queued", "it is tried again"
+    app.backend.skew += 21
+    body = {"worker": "w", "lease": 60, "leases": [{"run": late, "fence": 1}]}
+    assert (await http.post(f"{API}/renew", json=body)).json()["items"] == ["lost"], "its timeout is over"
+
+
 async def test_a_renewal_carries_notes_and_brings_commands(http: httpx.AsyncClient, app: Rota) -> None:
     id = await submit(http, timeout=20)
     (run,) = (await claim(http, 1, lease=60)).json()["runs"]
@@ -235,3 +247,22 @@ async def test_a_pull_worker_in_python_over_a_store(app: Rota, http: httpx.Async
         asked = PullOutcome(run=two.id, fence=two.fence, outcome="snooze", after=60)
         assert await worker.settle(asked) == ["applied"]
     assert (await http.get(f"{API}/runs/{first}")).json()["result"] == "HEY"
+
+
+async def test_a_step_gets_the_results_of_the_steps_before_it(http: httpx.AsyncClient, app: Rota) -> None:
+    @app.task
+    async def count() -> int:
+        return 7
+
+    @app.task
+    async def tell(count: int) -> str:
+        return str(count)
+
+    day = app.flow("day", once=Period.day())
+    day.step(count)
+    day.step(tell, after=count)
+    await day.start("2026-11-18")
+    for n, (task, results) in enumerate([("count", {}), ("tell", {"count": 7})], start=1):
+        (run,) = (await claim(http, n, tasks=[task])).json()["runs"]
+        assert run["results"] == results
+        await settle(http, run, "succeeded", result=7)

@@ -58,6 +58,23 @@ def test_a_service_acts(rota: Rota) -> None:
     assert (code, "none" in err) == (1, True)
 
 
+def test_a_key_is_paused_and_its_task_goes_on(rota: Rota) -> None:
+    assert rota("tasks", "pause", "add", "--key", "bad", "--note", "odd numbers")[0] == 0
+    assert "add is paused" not in rota("why", "add")[1]
+    assert rota("submit", "add", "a=2", "--key", "good", "--wait", "--timeout", "30")[0] == 0, "another key goes on"
+    id = rota("submit", "add", "a=2", "--key", "bad")[1].strip()
+    assert "the key 'bad' of add is paused" in rota("why", "add", "bad")[1]
+    assert rota("runs", "cancel", id)[0] == 0
+    assert rota("tasks", "resume", "add", "--key", "bad")[0] == 0
+    assert "is paused" not in rota("why", "add", "bad")[1]
+
+
+def test_a_window_reaches_the_service(rota: Rota) -> None:
+    code, _, err = rota("submit", "add", "a=7", "--unique", "active", "--within", "10m")
+    assert code != 0
+    assert "within" in err
+
+
 def test_what_a_service_cannot_do_is_said_in_a_sentence(rota: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = rota("freeze")
     assert code == 2

@@ -177,3 +177,26 @@ async def test_a_list_of_schedules_has_their_last_firings_on_request(caller: Cal
     assert "firings" not in plain[0]
     assert full == [{**full[0], "id": "nightly", "firings": []}]
     assert (await http.get("/api/v1/schedules", params={"last": 1000})).status_code == 422
+
+
+async def test_a_schedule_that_is_read_and_put_again_keeps_its_policies(caller: Caller) -> None:
+    http, path = caller(), f"{SCHEDULES}/careful"
+    own = {"limit": 7, "backoff": "linear", "delay": 3.0, "max_delay": 60.0, "jitter": 0.0, "factor": 2.0}
+    body = {**REPORT, "timeout": 30, "retry": own, "lost": "fail", "expect": "10:00"}
+    made = await http.put(path, json=body)
+    assert made.status_code == 201, made.text
+    read = (await http.get(path)).json()
+    assert (read["timeout"], read["lost"]) == (30, "fail")
+    assert {name: read["retry"][name] for name in own} == own
+    assert "10:00" in read["expect"]
+    again = {**REPORT, "args": {"a": 9}, "timeout": read["timeout"], "lost": read["lost"], "expect": read["expect"]}
+    again["retry"] = {name: read["retry"][name] for name in own}
+    changed = await http.put(path, json=again, headers={"If-Match": made.headers["ETag"]})
+    assert changed.status_code == 200, changed.text
+    kept = ("timeout", "retry", "lost", "expect")
+    assert {name: changed.json()[name] for name in kept} == {name: read[name] for name in kept}
+    assert changed.json()["args"] == {"a": 9}
+    dropped = await http.put(path, json=REPORT, headers={"If-Match": changed.headers["ETag"]})
+    assert [dropped.json()[name] for name in kept] == [None, None, "retry", None]
+    wrong = await http.put(f"{SCHEDULES}/odd", json={**REPORT, "retry": {"backoff": "sideways"}})
+    assert (wrong.status_code, "sideways" in wrong.text) == (422, True)

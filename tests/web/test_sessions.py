@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from rota import Rota
 from rota.client.fleet import SESSION_TASK
+from rota.errors import StoreUnavailable
 from rota.store import RunQuery
 from rota.stores.memory import MemoryBackend
 from rota.web.problems import Problem
@@ -176,3 +177,43 @@ def test_a_quota_comes_back_evenly_and_forgets_old_names() -> None:
     quota.take("a", 5)
     assert quota.wait("a", 5) == 12
     assert quota.wait("b", 5) == 0
+
+
+async def test_people_see_and_end_their_own_sessions_only(replicas: list[ASGIApp], file: Path) -> None:
+    other = new_token()
+    both = {"ada": (TOKEN, "operator"), "eve": (other, "admin")}
+    lines = (f'[{name}]\nsha256 = "{fingerprint(each)}"\nrole = "{role}"' for name, (each, role) in both.items())
+    write(file, "\n".join(lines))
+    one, two = replicas
+    here, there = await log_in(one), await log_in(two)
+    listed = (await browser(one, here).get(f"{SESSION}s")).json()["items"]
+    assert [each["here"] for each in listed].count(True) == 1
+    assert len(listed) == 2
+    assert not any(cookie.partition("=")[2] in str(listed) for cookie in (here, there)), "the secrets"
+    away = next(each["id"] for each in listed if not each["here"])
+    eve = httpx.AsyncClient(
+        transport=httpx.ASGITransport(one), base_url="http://localhost", headers={"Authorization": f"Bearer {other}"}
+    )
+    assert (await eve.get(f"{SESSION}s")).json()["items"] == []
+    assert (await eve.delete(f"{SESSION}s/{away}")).status_code == 404
+    assert (await browser(one, there).get(ME)).status_code == 200
+    assert (await browser(two, here).delete(f"{SESSION}s/{away}", headers=SAME)).status_code == 204
+    assert (await browser(one, there).get(ME)).status_code == 401
+    assert (await browser(one, here).get(ME)).status_code == 200
+
+
+async def test_a_cookie_whose_store_does_not_answer_is_a_503_soon(
+    app: Rota, replicas: list[ASGIApp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cookie = await log_in(replicas[0])
+    store = await app.client().store()
+
+    async def down(query: RunQuery) -> None:
+        raise StoreUnavailable("redis://:hunter2@secret")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "runs", down)
+        answer = await browser(replicas[0], cookie).get(ME)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert "hunter2" not in answer.text
+    assert (await browser(replicas[0], cookie).get(ME)).status_code == 200

@@ -26,3 +26,19 @@ async def test_a_try_says_which_guard_refuses_and_changes_nothing(app: Rota, cal
     assert (await http.post(TRY, json={"args": {"usr": "ada"}})).status_code == 422
     assert (await http.post("/api/v1/tasks/nobody/try", json={})).status_code == 404
     assert (await caller("viewer").post(TRY, json={})).status_code == 403
+
+
+async def test_a_submit_says_its_own_join(caller: Caller) -> None:
+    http, new = caller("submitter"), {"task": "add", "args": {"a": 1}, "unique": "queued", "key": "k"}
+    first = (await http.post("/api/v1/runs", json=new | {"delay": 600})).json()
+    path = f"/api/v1/runs/{first['run']}"
+    before = (await caller().get(path)).json()["due_at"]
+    refusing = {"args": {"a": 1}, "unique": "queued", "key": "k", "join": "refuse"}
+    tried = (await http.post("/api/v1/tasks/add/try", json=refusing)).json()
+    assert (tried["accepted"], tried["reason"]) == (False, "already_queued")
+    assert (await http.post("/api/v1/runs", json=new | {"join": "refuse"})).status_code == 409
+    joined = await http.post("/api/v1/runs", json=new | {"join": "set", "delay": 60})
+    assert (joined.status_code, joined.json()["run"]) == (200, first["run"])
+    assert (await caller().get(path)).json()["due_at"] < before, "set: to the newcomer's time"
+    for wrong in ({"join": "later"}, {"join": "set", "unique": None}):
+        assert (await http.post("/api/v1/runs", json=new | wrong)).status_code == 422

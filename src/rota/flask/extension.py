@@ -39,8 +39,17 @@ def init_app(flask_app: Flask, app: Rota) -> None:
 
     @contextmanager
     def application_context() -> Generator[None]:
-        with flask_app.app_context():
+        context = flask_app.app_context()
+        context.push()
+        try:
             yield
+        except GeneratorExit:  # the call is thrown away together with its loop, and its context variables with it
+            raise
+        except BaseException as error:
+            context.pop(error)
+            raise
+        else:
+            context.pop()
 
     core_of(app).registry.around[:] = [application_context]  # of the last factory call, if a process makes several
     engine = Engine(flask_app, app)

@@ -25,6 +25,16 @@ def check_match(request: Request, current: str | None) -> bool:
     return True
 
 
+def is_known(request: Request, current: str | None) -> bool:
+    """Return whether the caller of a GET has this version already: `If-None-Match`. Tags compare weakly, as RFC
+    9110 has it for reads."""
+    given = request.headers.get(IF_NONE_MATCH)
+    if given is None or current is None or request.method not in ("GET", "HEAD"):
+        return False
+    tags = [each.strip().removeprefix("W/") for each in given.split(",")]
+    return current in tags or "*" in tags
+
+
 def wants_new(request: Request) -> bool:
     """Return whether the write is only for a thing that is not there: `If-None-Match: *`."""
     given = request.headers.get(IF_NONE_MATCH)

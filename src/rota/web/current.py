@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from rota.app.app import Rota
-from rota.views.stats import stat_view
+from rota.views.stats import stat_views
 from rota.views.values import Record, record
 from rota.views.workers import WorkerView, worker_views
 from rota.web.topics import CURRENT, Selection, message
@@ -33,7 +33,7 @@ class Current:
             self._depths = [(depth.task, record(depth)) for depth in (await client.depths()).items]
         if "stats" in topics:
             found = (await client.stats(MINUTES)).items
-            self._stats = [(stat.tally.task, record(stat_view(stat))) for stat in found]
+            self._stats = [(view.task or "", record(view)) for view in stat_views(found)]
         if "workers" in topics:
             self._workers = await worker_views(client)
         self.known.update(topics)

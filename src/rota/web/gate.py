@@ -1,6 +1,8 @@
 """The gate: what every request passes before its route is looked for. 401 comes before 404."""
 
+import asyncio
 import re
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection
 from ipaddress import ip_address
@@ -8,8 +10,9 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rota.errors import RotaError, StoreUnavailable
 from rota.web.control_room import Pages
-from rota.web.problems import MEDIA_TYPE, Problem
+from rota.web.problems import MEDIA_TYPE, Problem, problem_of
 from rota.web.quotas import Quota
 from rota.web.rights import Principal
 from rota.web.sessions import Sessions, cookie_of
@@ -17,10 +20,18 @@ from rota.web.sessions import Sessions, cookie_of
 Auth = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
 """Who calls; None: nobody that the service knows."""
 
+Observe = Callable[[str | None, str, int, float], None]
+"""Hears of an answer: the path in the table of routes, the method, the status, and its seconds."""
+
+EVENTS = "text/event-stream"
 LOCAL = ("localhost", "127.0.0.1", "::1")
+PATIENCE = 1.5
+"""Seconds for which a request waits for the store to say whose session its cookie is."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/health", "/ready")
-"""Paths that answer everybody, and that say nothing but a status."""
+"""Paths that answer everybody under any name, and that say nothing but a status."""
+PROBLEMS = "/problems/"
+"""Pages that explain problems, those of callers without a credential too."""
 LOGIN = "/api/v1/session"
 FAILURES = 5
 """Requests of an address in a minute that may come with a cookie that the service does not know. A wrong bearer token
@@ -52,13 +63,18 @@ class Gate:
         hosts: Collection[str] | None,
         sessions: Sessions | None = None,
         pages: Pages | None = None,
+        observe: Observe | None = None,
+        namespace: str | None = None,
     ) -> None:
         """`hosts`: names by which callers without a bearer token may reach the service; None: any name. `pages`: for
-        browsers; None: there are none."""
+        browsers; None: there are none. `observe` hears of every request that was answered. `namespace`: what is behind
+        this gate; None: the only one there is."""
         self._inner = inner
         self._auth = auth
         self._sessions = sessions
         self._pages = pages
+        self._observe = observe
+        self._namespace = namespace
         self._failures = Quota("too many requests with a cookie that has ended")
         self._requests = Quota("this credential has made its requests of this minute")
         self._hosts = None if hosts is None else frozenset(host.lower() for host in (*LOCAL, *hosts))
@@ -71,15 +87,27 @@ class Gate:
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
+        start, status = time.perf_counter(), 0
 
         async def answer(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
                 found = MutableHeaders(scope=message)
+                # a stream of events says nothing about how long an answer takes
+                status = 0 if found.get("content-type", "").startswith(EVENTS) else message["status"]
                 for name, value in SECURE_HEADERS.items():
                     found.setdefault(name, value)
                 found["X-Request-Id"] = request_id
             await send(message)
 
+        try:
+            await self._pass(scope, receive, answer, headers)
+        finally:
+            if self._observe is not None and status:
+                route = scope["state"].get("route")
+                self._observe(route, scope["method"], status, time.perf_counter() - start)
+
+    async def _pass(self, scope: Scope, receive: Receive, answer: Send, headers: Headers) -> None:
         try:
             self._check_host(scope, headers)
             page = None if self._pages is None else self._pages.find(scope, headers, path_of(scope))
@@ -101,7 +129,7 @@ class Gate:
     async def _let_in(self, scope: Scope, headers: Headers) -> Principal | None:
         """Return who calls; None for a path that is open to everybody. Raises Problem."""
         bearer = bearer_of(headers)
-        if bearer is None and path_of(scope) in OPEN:
+        if bearer is None and (path_of(scope) in OPEN or path_of(scope).startswith(PROBLEMS)):
             return None
         login = path_of(scope) == LOGIN and scope["method"] == "POST"
         if bearer is None and scope["method"] not in SAFE and (login or cookie_of(headers) is not None):
@@ -113,17 +141,37 @@ class Gate:
             if bearer is None and cookie_of(headers) is not None:
                 self._failures.take(address_of(scope), FAILURES)
             raise Problem(401, "send a valid token: `Authorization: Bearer …`", headers={"WWW-Authenticate": "Bearer"})
+        if not self._lets(principal):
+            raise Problem(403, f"{principal.name} has no rights in this namespace")
         if principal.per_minute is not None:
             self._requests.take(principal.name, principal.per_minute)
-        scope["state"]["judge"] = lambda: self._principal(scope)
+        scope["state"]["judge"] = lambda: self._judge(scope)
         return principal
+
+    def _lets(self, principal: Principal) -> bool:
+        return self._namespace is None or principal.enters(self._namespace)
+
+    async def _judge(self, scope: Scope) -> Principal | None:
+        """Return who has called, if the caller would still be let in."""
+        principal = await self._principal(scope)
+        return principal if principal is not None and self._lets(principal) else None
 
     async def _principal(self, scope: Scope) -> Principal | None:
         found = self._auth(scope)
         principal = await found if isinstance(found, Awaitable) else found
         if principal is None and self._sessions is not None and bearer_of(Headers(scope=scope)) is None:
-            return await self._sessions.find(scope)
+            return await self._of_session(self._sessions, scope)
         return principal
+
+    async def _of_session(self, sessions: Sessions, scope: Scope) -> Principal | None:
+        """A person who waits hears soon that the store is away: no verb is sent again for long."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await sessions.find(scope)
+        except TimeoutError:
+            raise problem_of(StoreUnavailable("the store did not answer in time")) from None
+        except RotaError as error:
+            raise problem_of(error) from None
 
 
 def path_of(scope: Scope) -> str:

@@ -1,9 +1,10 @@
 """What a request carries: its query and its body, checked against a struct, with the place of each mistake."""
 
+import asyncio
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -13,12 +14,15 @@ from rota.web.problems import Flaw, Problem
 
 BODY_LIMIT = 1024 * 1024
 """Bytes of a body."""
+BODY_SECONDS = 20.0
+"""Seconds within which a body has come."""
 DEEPEST = 64
 """How deep lists and objects may be nested in a body."""
 JSON = "application/json"
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+_HINTS: dict[object, dict[str, Any]] = {}
 
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?(?P<place>\$[^`]*)`)?$", re.DOTALL)
 _FIELD = re.compile(r"^Object (?:missing required|contains unknown) field `(?P<name>[^`]*)`$")
@@ -28,7 +32,7 @@ _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 def read_query(request: Request, kind: type[Q]) -> Q:
     """Return the query as `kind`. A field that takes several values collects repeated names."""
-    hints = get_type_hints(kind)
+    hints = _hints_of(kind)
     given: dict[str, str | list[str]] = {}
     for name, value in request.query_params.multi_items():
         if name in hints and _takes_many(hints[name]):
@@ -45,12 +49,24 @@ def read_query(request: Request, kind: type[Q]) -> Q:
         raise Problem(422, f"the query: {what}", errors=[Flaw(f"?{name}", what)]) from None
 
 
+def _hints_of(kind: object) -> dict[str, Any]:
+    """Return the annotations of the struct of a query. They are kept: there are as many structs as routes."""
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    return _HINTS[kind]
+
+
 async def read_body(request: Request, kind: type[B]) -> B:
     """Return the body as `kind`; refuse other media types, long bodies and deep ones."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != JSON:
         raise Problem(415, f"send the body as {JSON}", headers={"Accept": JSON})
-    body = await _bytes(request)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await _bytes(request)
+    except TimeoutError:
+        words = f"the body did not come within {BODY_SECONDS:g} s"
+        raise Problem(408, words, headers={"Connection": "close"}) from None
     if too_deep(body):
         raise Problem(422, f"the body is nested deeper than {DEEPEST} levels", errors=[Flaw("", "nested too deeply")])
     try:

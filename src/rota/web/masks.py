@@ -1,13 +1,11 @@
 """Masking: no secret of an argument, result or error leaves the service."""
 
-import re
 from collections.abc import Mapping
 from typing import cast
 
-from rota.domain.secrets import MASK
+from rota.domain.secrets import MASK, SAYS_SECRET
 from rota.web.problems import Flaw, Problem
 
-SECRET = re.compile(r"password|passwd|token|secret|authorization|api_?key|cookie", re.IGNORECASE)
 PAYLOAD = ("args", "result", "saved", "headers")
 """Fields of a run that only callers with `read:payload` see."""
 
@@ -17,7 +15,7 @@ def masked(value: object) -> object:
     match value:
         case dict():
             fields = cast("Mapping[str, object]", value)
-            return {name: MASK if SECRET.search(name) else masked(item) for name, item in fields.items()}
+            return {name: MASK if SAYS_SECRET.search(name) else masked(item) for name, item in fields.items()}
         case list():
             return [masked(item) for item in cast("list[object]", value)]
         case _:

@@ -10,17 +10,18 @@ import msgspec
 from rota.views.shapes import Schema
 from rota.web.problems import MEDIA_TYPE, WORDS, ProblemBody
 from rota.web.rights import Right
-from rota.web.routes import EventText, LinesText, Route
+from rota.web.routes import EventText, HtmlText, LinesText, Route
 
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503)
 """Problems that every route behind the gate may answer."""
-WITH_BODY = (413, 415)
+WITH_BODY = (408, 413, 415)
 
 _TEXT: Schema = {"type": "string"}
 _MESSAGE: Schema = {"type": "object", "properties": dict.fromkeys(("event", "data", "id"), _TEXT)}
 TEXTS: dict[Any, Schema] = {
     str: {"text/plain": {"schema": _TEXT}},
+    HtmlText: {"text/html": {"schema": _TEXT}},
     LinesText: {"application/x-ndjson": {"schema": _TEXT}},
     EventText: {"text/event-stream": {"schema": _MESSAGE}},
 }
@@ -102,10 +103,12 @@ def _in_query(route: Route[Any, Any], components: dict[str, Schema]) -> list[Sch
 
 
 def _in_headers(route: Route[Any, Any]) -> list[Schema]:
-    return [
-        {"name": name, "in": "header", "required": False, "schema": {"type": "string", "maxLength": 200}}
-        for name in route.conditions
-    ]
+    """What a header may say is not bounded here: one that cannot be used is ignored, but for Idempotency-Key."""
+    return [{"name": name, "in": "header", "required": False, "schema": _header(name)} for name in route.conditions]
+
+
+def _header(name: str) -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": 200} if name == "Idempotency-Key" else _TEXT
 
 
 def _answer(shape: Any, known: dict[Any, Schema]) -> Schema:

@@ -32,6 +32,7 @@ TITLES = {
     403: "not allowed",
     404: "not found",
     405: "method not allowed",
+    408: "too slow",
     409: "conflict",
     410: "gone",
     412: "changed meanwhile",
@@ -46,6 +47,32 @@ TITLES = {
 }
 WORDS = {status: title.replace(" ", "-") for status, title in TITLES.items()}
 """The last part of a problem's `type`: /problems/<word>."""
+MEANINGS = {
+    400: "The request cannot be read: its body is no JSON, or its cursor belongs to a list with another filter.",
+    401: "Send a token as `Authorization: Bearer rota_...`. `rota token new NAME --role operator` makes one; a "
+    "token may have ended.",
+    403: "The credential is known, and lacks the right that `detail` names; or a page of another site sent the "
+    "request.",
+    404: "Nothing has this name, or nothing that this credential may see.",
+    405: "This path takes other methods: see the header Allow.",
+    408: "The body of the request came too slowly, or not at all. The connection is closed.",
+    409: "The state of the thing does not allow this now. `reason` is a word of rota's one list of reasons; "
+    "`run` is the run that is in the way.",
+    410: "The run has ended and is no longer kept; only its id is remembered.",
+    412: "It has changed since you read it. Read it again, and send If-Match with the ETag that you get.",
+    413: "The body has at most 1 MiB, the arguments of a run at most 256 KiB.",
+    415: "Send the body as application/json.",
+    421: "The service does not answer to the name in the header Host. Start it with --allowed-host NAME.",
+    422: "The request is understood, and wrong: `errors` has the place of each mistake as a JSON pointer, or "
+    "as ?name of the query.",
+    428: "It exists already. Send If-Match with its ETag to replace it, or If-None-Match: * to make it only if "
+    "it is new.",
+    429: "Too much at once: the queue of the task is full, or this credential or address has made its "
+    "requests. Wait as long as Retry-After says.",
+    500: "An error that the service did not expect. Its log has the request id that `instance` names.",
+    503: "The store does not answer, or the service stops. Nothing is lost; send the request again after Retry-After.",
+}
+"""What a caller does about each, for the page that `type` names."""
 
 
 class Flaw(Struct, frozen=True):

@@ -46,6 +46,11 @@ class Principal(Struct, frozen=True):
     """The queues from which the caller may claim; empty: all."""
     per_minute: int | None = None
     """The most requests in a minute; None: no limit."""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces in which the rights hold; empty: in all that the service serves."""
+
+    def enters(self, namespace: str) -> bool:
+        return not self.namespaces or namespace in self.namespaces
 
     def may(self, right: Right, task: str | None = None) -> bool:
         granted = right in self.rights or Right.ADMIN in self.rights

@@ -55,6 +55,10 @@ class LinesText(Struct, frozen=True):
     """The schema of an answer with a JSON object per line; its body is bytes."""
 
 
+class HtmlText(Struct, frozen=True):
+    """The schema of an answer that is a page; its body is bytes."""
+
+
 class Call(Struct, Generic[Q, B], frozen=True):
     """One request that was let in, with its query and body as structs."""
 
@@ -89,7 +93,7 @@ class Route(Struct, Generic[Q, B], frozen=True):
     also: tuple[int, ...] = ()
     """Other statuses of errors than those that every route of its kind may answer."""
     conditions: tuple[str, ...] = ()
-    """The headers of a write beside its body: for which version it is (`web.conditions`), or its Idempotency-Key."""
+    """Headers that change what is done: for which version it is (`web.conditions`), Idempotency-Key, Prefer."""
 
     @property
     def template(self) -> str:
@@ -116,8 +120,10 @@ def get(
     *,
     open: bool = False,
     also: tuple[int, ...] = (),
+    conditions: tuple[str, ...] = (),
 ) -> Route[Any, Any]:
-    return Route("GET", path, summary, right, handler, query, None, {200: answer}, open, also)
+    answers = {200: answer} | ({304: None} if conditions else {})
+    return Route("GET", path, summary, right, handler, query, None, answers, open, also, conditions)
 
 
 def write(

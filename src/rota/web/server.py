@@ -4,7 +4,7 @@ import asyncio
 import errno
 import math
 import socket
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from rota.web.gate import Auth, bearer_of, is_loopback
 from rota.web.proxies import Networks, TrustedProxies
 from rota.web.rights import Principal, rights_of
 from rota.web.service import service
+from rota.web.slow_callers import ImpatientProtocol
 from rota.web.tokens import Tokens, new_token
 
 LOCAL_ADMIN = Principal("local", rights_of("admin"))
@@ -128,14 +129,16 @@ async def serve(
     works: bool,
     stop: asyncio.Event,
     shared: bool = False,
+    others: Mapping[str, Rota] | None = None,
 ) -> AsyncGenerator[int]:
     """Serve until `stop`, and yield the port as soon as the service listens. `works`: with the engine of the app.
+    `others` are served beside it, by the names of their namespaces, without their engines.
 
     At the end, requests under way may end first; streams of events are told to.
     """
     names = [*hosts, *([] if place.local else [place.host])]
     pages = None if letting_in.auth is nobody else Pages()
-    gate, streams = service(app, letting_in.auth, names, letting_in.tokens, pages)
+    gate, streams = service(app, letting_in.auth, names, letting_in.tokens, pages, others)
     inner = TrustedProxies(gate, place.proxies, place.user_header)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,11 +156,13 @@ async def serve(
         timeout_graceful_shutdown=math.ceil(app.settings.grace),
         lifespan="on",
         ws="none",
-        http="h11",
+        http=ImpatientProtocol,
     )
     server = _Server(config)
     async with AsyncExitStack() as opened:
         opened.callback((listening := listen(place, shared)).close)
+        for other in (others or {}).values():
+            await opened.enter_async_context(other.client())
         if works:
             await opened.enter_async_context(app)
         served = asyncio.create_task(server.serve([listening]))
@@ -165,7 +170,8 @@ async def serve(
         yield 0 if place.socket is not None else int(listening.getsockname()[1])
         await asyncio.wait([served, asked], return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
-        streams.stop()
+        for each in streams:
+            each.stop()
         server.should_exit = True
         await served
     if place.socket is not None:

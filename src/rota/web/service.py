@@ -1,7 +1,8 @@
 """The service: an ASGI application for one app, made from the table of routes."""
 
+import gzip
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,13 +18,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.client.audit import acting, current_author
-from rota.errors import RotaError
+from rota.errors import InvalidOptions, RotaError
 from rota.pull.pulling import Pulling
-from rota.web.authors import Refusals, author_of
+from rota.web.authors import Refusals, action_of, author_of
+from rota.web.conditions import is_known
 from rota.web.control_room import Pages
 from rota.web.gate import Auth, Gate
 from rota.web.inputs import read_body, read_query
+from rota.web.labels import Labels
+from rota.web.namespaces import OWN, Namespaces, check_name
 from rota.web.openapi import document
+from rota.web.own_metrics import OwnMetrics
 from rota.web.problems import MEDIA_TYPE, Problem, problem_of
 from rota.web.quotas import Quota
 from rota.web.rights import Principal, Right
@@ -37,17 +42,25 @@ log = logging.getLogger("rota.web")
 
 AUDIT_ID = "Rota-Audit"
 """The header of an answer that has the id of the audit entry about it: what `POST /audit/{id}/undo` takes."""
+PACKED_FROM, PACKED_HOW = 1024, 3
+"""Bytes from which an answer is sent as gzip to callers that take it, and how hard gzip tries."""
 NOBODY = Principal("", frozenset())
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def asgi(app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None) -> ASGIApp:
+def asgi(
+    app: Rota,
+    auth: Auth | None = None,
+    hosts: Collection[str] | None = None,
+    namespaces: Mapping[str, Rota] | None = None,
+) -> ASGIApp:
     """Return the HTTP API of `app` with the control room, to be served or mounted under any path.
 
-    `auth(scope)` says who calls. Without it, the service lets nobody in. `hosts`: see Gate.
+    `auth(scope)` says who calls. Without it, the service lets nobody in. `hosts`: see Gate. `namespaces`: apps of other
+    namespaces, by name; each is served at /ns/NAME.
     """
-    return service(app, auth, hosts, pages=Pages())[0]
+    return service(app, auth, hosts, pages=Pages(), others=namespaces)[0]
 
 
 def service(
@@ -56,19 +69,34 @@ def service(
     hosts: Collection[str] | None = None,
     tokens: Tokens | None = None,
     pages: Pages | None = None,
-) -> tuple[ASGIApp, Streams]:
+    others: Mapping[str, Rota] | None = None,
+) -> tuple[ASGIApp, list[Streams]]:
     """Return the service and its streams, which have to end before a server can stop. With `tokens`, browsers can log
-    in."""
-    streams = Streams(app)
+    in. `others`: further namespaces by their names, each at /ns/NAME. A session of a browser holds in all of them."""
+    apps = {app.settings.namespace or OWN: app}
+    for name, other in (others or {}).items():
+        if check_name(name) in apps:
+            raise InvalidOptions(f"namespace {name!r} is the one of the app: it is served at /")
+        apps[name] = other
     sessions = None if tokens is None else Sessions(app, tokens)
-    return Gate(_application(app, streams, sessions), auth or _nobody, hosts, sessions, pages), streams
+    gates: dict[str, ASGIApp] = {}
+    streams: list[Streams] = []
+    for name, each in apps.items():
+        own = OwnMetrics()
+        streams.append(Streams(each))
+        inner = _application(each, streams[-1], sessions, own)
+        inner.state.namespaces = tuple(others or ())
+        namespace = name if others else None
+        gates[name] = Gate(inner, auth or _nobody, hosts, sessions, pages, own.answered, namespace)
+    first, *rest = gates
+    return Namespaces(gates[first], {name: gates[name] for name in rest}) if rest else gates[first], streams
 
 
 def _nobody(scope: object) -> Principal | None:
     return None
 
 
-def _application(app: Rota, streams: Streams, sessions: Sessions | None) -> Starlette:
+def _application(app: Rota, streams: Streams, sessions: Sessions | None, own: OwnMetrics) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with app.client():
@@ -94,7 +122,10 @@ def _application(app: Rota, streams: Streams, sessions: Sessions | None) -> Star
         },
         lifespan=lifespan,
     )
+    app.client().observe = own.called
     made.state.streams = streams
+    made.state.own_metrics = own
+    made.state.labels = Labels()
     made.state.refusals = Refusals()
     made.state.sessions = sessions
     made.state.logins = Quota("too many logins from this address")
@@ -121,7 +152,8 @@ def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]], pulling: Pulling) ->
         route = by_method.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             raise Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
-        return _response(await _call(app, route, request, pulling))
+        request.state.route = route.path
+        return _response(request, await _call(app, route, request, pulling))
 
     return answer
 
@@ -132,6 +164,7 @@ async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pu
     author = author_of(route, request, principal)
     if author is None:
         return await _answer(app, route, request, principal, pulling)
+    own: OwnMetrics = request.app.state.own_metrics
     with acting(author):
         try:
             answer = await _answer(app, route, request, principal, pulling)
@@ -139,6 +172,9 @@ async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pu
         except Exception as error:
             await request.app.state.refusals.keep(app.client(), route, request, author, error)
             raise
+        finally:
+            if author.last is not None:
+                own.audited(action_of(route))
 
 
 async def _answer(
@@ -177,13 +213,20 @@ class _EventResponse(StreamingResponse):
             self._leave()
 
 
-def _response(answer: Answer) -> Response:
+def _response(request: Request, answer: Answer) -> Response:
     if isinstance(answer.body, EventText):
         return _EventResponse(answer.body, answer)
+    if is_known(request, answer.headers.get("ETag")):
+        return Response(status_code=304, headers=dict(answer.headers))
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
-    return Response(body, answer.status, {"Content-Type": "application/json", **answer.headers})
+    headers = {"Content-Type": "application/json", **answer.headers}
+    if len(body) > PACKED_FROM:
+        headers["Vary"] = "Accept-Encoding"
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            body, headers["Content-Encoding"] = gzip.compress(body, PACKED_HOW, mtime=0), "gzip"
+    return Response(body, answer.status, headers)
 
 
 def _problem(request: Request, problem: Problem) -> Response:

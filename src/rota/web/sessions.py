@@ -26,6 +26,8 @@ SECONDS = 12 * 3600
 """How long a session lasts."""
 COOKIES = ("__Host-rota", "rota")
 BYTES = 32
+SHOWN = 100
+"""Sessions that a list shows."""
 
 
 class Kept(Struct, frozen=True):
@@ -33,6 +35,15 @@ class Kept(Struct, frozen=True):
 
     name: str
     token_sha256: str
+
+
+class Open(Struct, frozen=True):
+    """A session that has not ended. Its id tells nobody its secret. `here`: the caller uses it."""
+
+    id: str
+    created_at: float
+    expires_at: float | None
+    here: bool
 
 
 class Sessions:
@@ -70,6 +81,21 @@ class Sessions:
                 kept = msgspec.json.decode(run.args, type=Kept)
                 return self._tokens.of(kept.token_sha256)
         return None
+
+    async def of(self, scope: Scope, name: str) -> list[Open]:
+        """Return the open sessions of a name, the newest first."""
+        here = cookie_of(Headers(scope=scope))
+        query = RunQuery(task=SESSION_TASK, state=[State.QUEUED], key=name[:200], limit=SHOWN)
+        runs = (await self._app.client().runs(query)).runs
+        return [Open(run.id, run.created_at, run.expires_at, here is not None and run.id == _id(here)) for run in runs]
+
+    async def close(self, name: str, id: str) -> bool:
+        """End a session of this name on every replica; False if it has none of this id."""
+        page = await self._app.client().runs(RunQuery(ids=[id]))
+        mine = [run for run in page.runs if run.task == SESSION_TASK and run.key == name[:200] and not run.state.final]
+        if mine:
+            await self._app.client().control(Command.CANCEL, [id], "ended")
+        return bool(mine)
 
     async def end(self, scope: Scope) -> None:
         """End the session of the cookie on every replica."""

@@ -161,6 +161,8 @@ class Streams:
         for task in self._tasks:
             task.cancel()
         self._events, self._tasks = None, []
+        for audience in self._audiences.values():
+            audience.forget()  # the next reader begins behind these rows: sent later, they would replace newer ones
 
     async def _read(self, events: EventStream) -> None:
         """Read for all streams. An error that does not pass ends them; their callers come again."""
@@ -252,8 +254,11 @@ class Streams:
             stream.wake.clear()
             if loop.time() >= judged + pace.judge:
                 judged = loop.time()
-                if await stream.judge() != stream.principal:
-                    stream.end("rights")
+                try:
+                    if await stream.judge() != stream.principal:
+                        stream.end("rights")
+                except (Problem, StoreError):
+                    stream.end("store")  # nobody can say whose session it is; the caller asks again
             if stream.ended is not None:
                 yield message("bye", {"reason": stream.ended})
                 return

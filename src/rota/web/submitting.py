@@ -63,7 +63,7 @@ async def call_named(
     if right is Right.SUBMIT:
         options = _traced(options, call)
     try:
-        known = core_of(call.app).registry.names().get(check_name(task))
+        known = core_of(call.app).registry.find(check_name(task))
         if known is not None:
             return Made(definition_of(known).call((), dict(args), options))
         found = (await call.client.rows(TaskSpec, RowQuery(names=[task]))).items

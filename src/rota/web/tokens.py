@@ -58,6 +58,8 @@ class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A date-time of TOML, with its zone."""
     per_minute: Annotated[int, Meta(ge=1)] | None = None
     """The most requests in a minute."""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces in which the rights hold; empty: in all."""
 
     @property
     def digests(self) -> list[str]:
@@ -66,7 +68,7 @@ class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def principal(self, name: str) -> Principal:
         expires = None if self.expires is None else self.expires.timestamp()
         given = rights_of(self.role, self.rights)
-        return Principal(name, given, self.tasks, expires, self.queues, self.per_minute)
+        return Principal(name, given, self.tasks, expires, self.queues, self.per_minute, self.namespaces)
 
 
 class Tokens:

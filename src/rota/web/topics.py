@@ -92,12 +92,15 @@ class Gathered:
             self._rows.pop(topic, None)
             self.lost.setdefault(topic, reason)
 
+    def forget(self) -> None:
+        self._rows, self.lost = {}, {}
+
     def messages(self, cursor: str | None) -> bytes:
         """Return all that was gathered, and forget it. Only the last message has the id: a connection that breaks in
         between goes on before the first."""
         sent: list[tuple[str, object]] = [(topic, {"items": list(rows.values())}) for topic, rows in self._rows.items()]
         sent += resyncs(self.lost)
-        self._rows, self.lost = {}, {}
+        self.forget()
         last = len(sent) - 1
         return b"".join(
             message(name, data, cursor if index == last else None) for index, (name, data) in enumerate(sent)

@@ -10,19 +10,17 @@ from rota.domain.schedule import Schedule
 from rota.store import RowQuery
 from rota.views.decisions import DecisionRow, decision_row, why_view
 from rota.views.shapes import listing, shape_of
-from rota.views.stats import StatView, stat_view
+from rota.views.stats import KEPT, Every, GroupBy, StatView, read_stats, stat_views
 from rota.views.values import iso, record
 from rota.web.api.runs import WHY
 from rota.web.inputs import unix
-from rota.web.problems import Problem
+from rota.web.problems import Flaw, Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, Route, Text, get
 from rota.why import Why
 
 MOST = 10_000
 """Decisions that one list looks at."""
-TWO_DAYS = 2 * 24 * 60
-"""Minutes for which a store keeps its minutes."""
 
 
 class DecisionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,8 +35,14 @@ class DecisionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class StatQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    minutes: Annotated[int, Meta(ge=1, le=TWO_DAYS)] = 60
+    """`minutes`: how far back. `every`: the length of a slot, or all for one slot. `group_by`: a row for each of these;
+    without it, for each task."""
+
+    minutes: Annotated[int, Meta(ge=1, le=KEPT["day"])] = 60
+    every: Every = "minute"
+    group_by: Annotated[list[GroupBy], Meta(max_length=2)] = []
     task: Text | None = None
+    origin: Text | None = None
 
 
 class WhyQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,12 +70,19 @@ async def decisions(call: Call[DecisionQuery, None]) -> Answer:
 
 
 async def stats(call: Call[StatQuery, None]) -> Answer:
-    reply = await call.client.stats(call.query.minutes)
-    items = [
-        record(stat_view(stat))
+    query = call.query
+    if query.minutes > KEPT[query.every]:
+        kept = f"slots of {query.every} are kept for {KEPT[query.every]} minutes"
+        raise Problem(422, kept, errors=[Flaw("?minutes", kept)])
+    reply = await read_stats(call.client, query.minutes, query.every)
+    found = [
+        stat
         for stat in reply.items
-        if call.query.task in (None, stat.tally.task) and call.principal.may(Right.READ, stat.tally.task)
+        if query.task in (None, stat.tally.task)
+        and query.origin in (None, stat.tally.origin)
+        and call.principal.may(Right.READ, stat.tally.task)
     ]
+    items = [record(view) for view in stat_views(found, query.group_by or ["task"], query.every == "all")]
     return Answer({"items": items, "next": None, "now": iso(reply.now)})
 
 
@@ -104,7 +115,7 @@ ROUTES: list[Route[Any, Any]] = [
     ),
     get(
         f"{API}/stats",
-        "What workers counted, minute by minute",
+        "What workers counted, by the minute, hour or day",
         Right.READ,
         stats,
         listing(shape_of(StatView)),

@@ -4,7 +4,8 @@ from typing import Any
 
 from prometheus_client.exposition import choose_encoder
 
-from rota.web.metrics import of_streams, registry
+from rota.web.metrics import registry
+from rota.web.own_metrics import OwnMetrics
 from rota.web.rights import Right
 from rota.web.routes import Answer, Call, NoQuery, Route, get
 from rota.web.streams import Streams
@@ -13,9 +14,12 @@ from rota.web.streams import Streams
 async def metrics(call: Call[NoQuery, None]) -> Answer:
     """As text 0.0.4, or as OpenMetrics 1.0 if the caller accepts that."""
     encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
-    streams: Streams = call.request.app.state.streams
-    own = of_streams(len(streams), streams.resyncs)
-    return Answer(encode(await registry(call.client, own)), headers={"Content-Type": media_type})
+    state = call.request.app.state
+    streams: Streams = state.streams
+    own: OwnMetrics = state.own_metrics
+    kind = type(call.client.backend).__name__.removesuffix("Backend").lower()
+    found = await registry(call.client, own.metrics(len(streams), streams.resyncs, kind), state.labels)
+    return Answer(encode(found), headers={"Content-Type": media_type})
 
 
 ROUTES: list[Route[Any, Any]] = [

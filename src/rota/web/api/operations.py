@@ -68,6 +68,8 @@ class OperationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 async def operate(call: Call[NoQuery, OperationBody]) -> Answer:
     body = call.body
     due = await _due(call)
+    if body.filter is not None:
+        body.filter.allowed(call.principal)
     query = visible(call.principal, body.query())
     at_most = COUNT_LIMIT if body.expected is None else max(COUNT_LIMIT, body.expected + 1)
     found = Matched(0, False, [], {}, {}) if query is None else await matched(call.client, query, at_most)

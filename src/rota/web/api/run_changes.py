@@ -16,7 +16,7 @@ from rota.domain.decision import Reason
 from rota.domain.ids import derived
 from rota.domain.intake import PRIORITY, Options, retry_of
 from rota.domain.run import Run, State
-from rota.errors import InvalidArguments
+from rota.errors import InvalidArguments, RunNotFound
 from rota.store import Command, Edited, RunQuery
 from rota.store.paging import COUNT_LIMIT
 from rota.task import definition_of
@@ -24,7 +24,8 @@ from rota.views.counts import By, CountView, count_view
 from rota.views.lineage import LineageView, lineage_view
 from rota.views.shapes import shape_of
 from rota.views.values import record
-from rota.web.api.runs import RUN, Filter, Submitted, found_run, shown, tag_of
+from rota.web.api.runs import RUN, Filter, found_run, shown, tag_of
+from rota.web.api.submits import Submitted
 from rota.web.conditions import IF_MATCH, check_match
 from rota.web.masks import check_unmasked
 from rota.web.problems import Problem, problem_of
@@ -68,7 +69,7 @@ def visible(principal: Principal, query: RunQuery) -> RunQuery | None:
 
 
 async def count(call: Call[CountQuery, None]) -> Answer:
-    query = visible(call.principal, call.query.query(limit=1))
+    query = visible(call.principal, call.query.allowed(call.principal).query(limit=1))
     if query is None:
         return Answer(record(CountView(0, False, None if call.query.group_by is None else ())))
     return Answer(record(await count_view(call.client, query, call.query.at_most, call.query.group_by)))
@@ -100,7 +101,7 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
 
 def _check_arguments(call: Call[Any, Any], run: Run, change: dict[str, Any]) -> None:
     """The code of this process checks the arguments, if it has the task."""
-    known = core_of(call.app).registry.names().get(run.task)
+    known = core_of(call.app).registry.find(run.task)
     if known is None:
         return
     try:
@@ -123,10 +124,19 @@ async def retry(call: Call[NoQuery, AgainBody]) -> Answer:
         args = msgspec.json.encode(merged(msgspec.json.decode(run.args), change))
         id = derived("retry of", run.id, hashlib.sha256(args).hexdigest())
         new = replace(new, id=id, body=codec.with_args(new.body, args))
+    known = await _exists(call, new.id)  # a put of the same id again answers as the first one did
     decision = accept(await call.client.submit(new))
-    created = decision.reason is Reason.ACCEPTED
+    created = decision.reason is Reason.ACCEPTED and not known
     where = f"{call.prefix}{API}/runs/{decision.run}"
-    return Answer(Submitted(decision.run, str(decision.reason), created), 201, {"Location": where})
+    return Answer(Submitted(decision.run, str(decision.reason), created), 201 if created else 200, {"Location": where})
+
+
+async def _exists(call: Call[Any, Any], id: str) -> bool:
+    try:
+        await call.client.run(id)
+    except RunNotFound:
+        return False
+    return True
 
 
 def _not_queued(run: Run) -> Problem:

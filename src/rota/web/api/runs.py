@@ -1,21 +1,22 @@
 """Runs: submit, read, explain, and act on one."""
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
+from rota.client.client import Client
 from rota.client.fleet import is_inner
+from rota.domain import codec
 from rota.domain.answers import Fact
-from rota.domain.decision import Decision, Reason
-from rota.domain.guards import Unique
-from rota.domain.intake import Options
-from rota.domain.policy import Lost, Retry
-from rota.domain.run import NewRun, Run, State
-from rota.errors import Refused
+from rota.domain.decision import Reason
+from rota.domain.policy import Policy
+from rota.domain.run import NewRun, Origin, Run, State
+from rota.errors import RunNotFound
 from rota.store import Command, RunQuery
 from rota.store.paging import with_fans
 from rota.store.queries import Instant
@@ -23,19 +24,20 @@ from rota.views.decisions import why_view
 from rota.views.runs import logs_view, run_view
 from rota.views.shapes import INSTANT, Schema, listing, shape_of
 from rota.views.values import iso
-from rota.web.conditions import tag
+from rota.web.conditions import IF_NONE_MATCH, tag
+from rota.web.cursors import opened, sealed
 from rota.web.masks import shown_run
-from rota.web.problems import Problem, problem_of
-from rota.web.rights import Right
+from rota.web.problems import Problem
+from rota.web.rights import Principal, Right
 from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, write
-from rota.web.submitting import call_named
 
 RUN = shape_of(Run, without=("body",))
 RUN["properties"]["attempts"]["items"]["properties"]["log"] = {"type": "boolean"}
 RUNS = listing(RUN)
 RUNS["properties"]["searched_back_to"] = {"anyOf": [INSTANT, {"type": "null"}]}
 MOST_WAIT = 60.0
-BATCH = 1000
+NEWS = 1.0
+"""Seconds without a hint after which a caller who waits looks again."""
 
 
 class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,6 +62,13 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     q: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     order: Instant = "created"
 
+    def allowed(self, principal: Principal) -> Self:
+        """Return the filter. `q` searches arguments: who may not read them could find them letter by letter."""
+        if self.q is not None and not principal.may(Right.PAYLOAD):
+            words = f"q searches arguments: {principal.name or 'the caller'} needs the right {Right.PAYLOAD}"
+            raise Problem(403, words, extra={"right": Right.PAYLOAD})
+        return self
+
     def query(self, limit: int, cursor: str | None = None) -> RunQuery:
         given = {name: getattr(self, name) for name in Filter.__struct_fields__}
         for name in ("task", "queue"):
@@ -74,77 +83,12 @@ class Listed(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cursor: Annotated[str, Meta(max_length=100)] | None = None
 
 
-IDEMPOTENCY_KEY = "Idempotency-Key"
-KEY_LIMIT = 200
-"""Characters of an Idempotency-Key."""
-
-
 class Waiting(Struct, frozen=True, forbid_unknown_fields=True):
-    """`wait`: answer when the run has ended, or after so many seconds."""
+    """`wait`: answer when the run has ended, or after so many seconds. `since_fence`: answer also when a claim has
+    given the run a higher fence, so that a caller follows its attempts."""
 
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
-
-
-class NewRunBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What to submit. `args` are the arguments by name. `unknown_ok`: accept a task that no worker has published."""
-
-    task: Annotated[str, Meta(min_length=1, max_length=200)]
-    args: dict[str, Any] = {}
-    id: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
-    key: Text | None = None
-    queue: Text | None = None
-    priority: Annotated[int, Meta(ge=-100, le=100)] | None = None
-    delay: Annotated[float, Meta(ge=0)] | None = None
-    at: datetime | None = None
-    expires: float | datetime | None = None
-    unique: Unique | None = None
-    timeout: Annotated[float, Meta(gt=0)] | None = None
-    retry: Annotated[int, Meta(ge=0)] | None = None
-    lost: Lost | None = None
-    headers: dict[str, str] | None = None
-    unknown_ok: bool = False
-    note: Text | None = None
-
-    def options(self) -> Options:
-        return Options(
-            delay=self.delay,
-            at=self.at,
-            expires=self.expires,
-            priority=self.priority,
-            key=self.key,
-            queue=self.queue,
-            unique=self.unique,
-            timeout=self.timeout,
-            retry=None if self.retry is None else Retry(self.retry),
-            lost=self.lost,
-            headers=self.headers,
-            id=self.id,
-        )
-
-
-class Batch(Struct, frozen=True, forbid_unknown_fields=True):
-    runs: Annotated[list[NewRunBody], Meta(max_length=BATCH)]
-
-
-class Submitted(Struct, frozen=True):
-    """The answer to a submit. `created`: False if the submit joined a run that was there."""
-
-    run: str
-    reason: str
-    created: bool
-
-
-class BatchItem(Struct, frozen=True, omit_defaults=True):
-    """The answer to one run of a batch, in the order of the batch."""
-
-    status: int
-    run: str | None = None
-    reason: str | None = None
-    detail: str | None = None
-
-
-class BatchAnswer(Struct, frozen=True):
-    items: list[BatchItem]
+    since_fence: Annotated[int, Meta(ge=0)] | None = None
 
 
 class Changed(Struct, frozen=True):
@@ -161,10 +105,22 @@ def shown(call: Call[Any, Any], run: Run) -> dict[str, object]:
 
 async def found_run(call: Call[Any, Any]) -> Run:
     """Return the run of the path. A run of a task that the caller may not see is not found."""
-    run = await call.client.run(call.path["id"])
+    try:
+        run = await call.client.run(call.path["id"])
+    except RunNotFound:
+        if await is_forgotten(call.client, call.path["id"]):
+            raise Problem(410, "the run has ended and is no longer kept: only its id is remembered") from None
+        raise
     if not call.principal.may(Right.READ, run.task):
         raise Problem(404, "no such run, or none that this credential may see")
     return run
+
+
+async def is_forgotten(client: Client, id: str) -> bool:
+    """Return whether the store remembers the id of a run that it no longer keeps: a submit with that id and other
+    content would be a conflict."""
+    other = NewRun(id=id, task="rota.forgotten", body=codec.encode(b"{}", Origin(), Policy()), fingerprint="?")
+    return (await client.try_put(other)).reason is Reason.ID_CONFLICT
 
 
 def tag_of(run: Run) -> str:
@@ -173,60 +129,14 @@ def tag_of(run: Run) -> str:
     return tag(hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:16])
 
 
-async def submit(call: Call[NoQuery, NewRunBody]) -> Answer:
-    options = call.body.options()
-    if (given := call.request.headers.get(IDEMPOTENCY_KEY)) is not None:
-        options = replace(options, id=_id_for(given, call))
-    made = await call_named(call, call.body.task, call.body.args, options, call.body.unknown_ok)
-    decision = await call.client.submit(await made.run(call.client))
-    if not decision:
-        raise _refused(decision)
-    answer = Submitted(decision.run, str(decision.reason), decision.reason is Reason.ACCEPTED)
-    headers = {"Location": f"{call.prefix}{API}/runs/{decision.run}"}
-    if decision.run == options.id and not answer.created:
-        headers["Idempotency-Replayed"] = "true"
-    return Answer(answer, 201 if answer.created else 200, headers)
-
-
-def _id_for(key: str, call: Call[NoQuery, NewRunBody]) -> str:
-    """Return the id of the run that this credential makes with this key. Two credentials may use one key."""
-    if call.body.id is not None:
-        raise Problem(422, f"give an id or {IDEMPOTENCY_KEY}, not both")
-    if not 0 < len(key) <= KEY_LIMIT or not key.isprintable():
-        raise Problem(422, f"{IDEMPOTENCY_KEY}: from 1 to {KEY_LIMIT} printable characters")
-    return hashlib.sha256(f"{call.principal.name}\0{key}".encode(errors="replace")).hexdigest()[:48]
-
-
-async def submit_batch(call: Call[NoQuery, Batch]) -> Answer:
-    """Put all good runs of the batch in one step. A bad run harms no other."""
-    items: list[BatchItem | None] = []
-    runs: list[NewRun] = []
-    for body in call.body.runs:
-        try:
-            made = await call_named(call, body.task, body.args, body.options(), body.unknown_ok)
-            runs.append(await made.run(call.client))
-            items.append(None)
-        except Problem as problem:
-            items.append(BatchItem(problem.status, reason=problem.reason, detail=problem.detail))
-    decisions = iter((await call.client.put(runs)).items if runs else [])
-    return Answer(BatchAnswer([_item(next(decisions)) if item is None else item for item in items]))
-
-
-def _item(decision: Decision) -> BatchItem:
-    if decision:
-        status = 201 if decision.reason is Reason.ACCEPTED else 200
-        return BatchItem(status, decision.run, str(decision.reason))
-    problem = _refused(decision)
-    return BatchItem(problem.status, decision.run or None, str(decision.reason), problem.detail)
-
-
-def _refused(decision: Decision) -> Problem:
-    if decision.reason is Reason.QUEUE_FULL:
-        return Problem(429, "the queue of the task is full", reason="queue_full", headers={"Retry-After": "1"})
-    if decision.reason is Reason.ID_CONFLICT:
-        words = "a run with this id or Idempotency-Key exists, and its task or its arguments differ"
-        return Problem(422, words, reason=str(decision.reason))
-    return problem_of(Refused(decision))
+async def ended_by(call: Call[Any, Any], run: Run, seconds: float) -> Run:
+    """Return the run as it is when it has ended, or after so many seconds."""
+    if run.state.final:
+        return run
+    try:
+        return await call.client.ended(run.id, seconds)
+    except TimeoutError:
+        return await call.client.run(run.id)
 
 
 def _is_shown(call: Call[Listed, None], query: RunQuery, run: Run) -> bool:
@@ -235,22 +145,36 @@ def _is_shown(call: Call[Listed, None], query: RunQuery, run: Run) -> bool:
 
 
 async def runs(call: Call[Listed, None]) -> Answer:
-    query = call.query.query(call.query.limit, call.query.cursor)
+    query = call.query.allowed(call.principal).query(call.query.limit, opened(call.query))
     page = await with_fans(call.client, await call.client.runs(query))
     items = [shown(call, run) for run in page.runs if _is_shown(call, query, run)]
     return Answer(
-        {"items": items, "next": page.cursor, "now": iso(page.now), "searched_back_to": iso(page.searched_back_to)}
+        {
+            "items": items,
+            "next": sealed(page.cursor, call.query),
+            "now": iso(page.now),
+            "searched_back_to": iso(page.searched_back_to),
+        }
     )
 
 
 async def run(call: Call[Waiting, None]) -> Answer:
     found = await found_run(call)
-    if call.query.wait and not found.state.final:
-        try:
-            found = await call.client.ended(found.id, call.query.wait)
-        except TimeoutError:
-            found = await call.client.run(found.id)
+    if call.query.since_fence is not None:
+        found = await _claimed(call, found, call.query.since_fence)
+    elif call.query.wait:
+        found = await ended_by(call, found, call.query.wait)
     return Answer(shown(call, found), headers={"ETag": tag_of(found)})
+
+
+async def _claimed(call: Call[Waiting, None], run: Run, fence: int) -> Run:
+    """Return the run as it is when its fence is above `fence`, when it has ended, or when the time is over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(call.query.wait):
+            while run.fence <= fence and not run.state.final:
+                await call.client.news(NEWS)
+                run = await call.client.run(run.id)
+    return run
 
 
 async def result(call: Call[NoQuery, None]) -> Answer:
@@ -330,29 +254,18 @@ WHY: Schema = {
     "required": ["subject", "kind", "answer", "held", "facts"],
 }
 ROUTES: list[Route[Any, Any]] = [
-    write(
-        "POST",
-        f"{API}/runs",
-        "Submit a run",
-        Right.SUBMIT,
-        submit,
-        NewRunBody,
-        {201: Submitted, 200: Submitted},
-        (404, 409),
-        conditions=(IDEMPOTENCY_KEY,),
-    ),
-    write(
-        "POST",
-        f"{API}/runs/batch",
-        "Submit many runs in one step",
-        Right.SUBMIT,
-        submit_batch,
-        Batch,
-        {200: BatchAnswer},
-    ),
     get(f"{API}/runs", "Runs by filter, a page at a time", Right.READ, runs, RUNS, Listed),
-    get(f"{API}/runs/{{id}}", "One run; with wait, when it has ended", Right.READ, run, RUN, Waiting),
-    get(f"{API}/runs/{{id}}/logs", "What a run has logged, attempt by attempt", Right.READ, logs, LogsAnswer),
+    get(
+        f"{API}/runs/{{id}}",
+        "One run; with wait, when it has ended",
+        Right.READ,
+        run,
+        RUN,
+        Waiting,
+        also=(410,),
+        conditions=(IF_NONE_MATCH,),
+    ),
+    get(f"{API}/runs/{{id}}/log", "What a run has logged, attempt by attempt", Right.READ, logs, LogsAnswer),
     get(f"{API}/runs/{{id}}/result", "The result of a run", Right.READ, result, {"type": "object"}, also=(409,)),
     get(f"{API}/runs/{{id}}/why", "Why does it not run?", Right.READ, why, WHY),
     _write("cancel", "Cancel a run", cancel, {200: Changed, 202: Changed}),

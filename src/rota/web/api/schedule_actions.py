@@ -10,8 +10,8 @@ from rota.schedules.stored import check_working
 from rota.views.shapes import listing, shape_of
 from rota.views.ticks import BackfillView, TickView, backfill_views, tick_views
 from rota.views.values import iso, record
-from rota.web.api.runs import Submitted
 from rota.web.api.schedules import PATH, found_schedule
+from rota.web.api.submits import Submitted
 from rota.web.api.tasks import Switched
 from rota.web.inputs import unix
 from rota.web.problems import Problem

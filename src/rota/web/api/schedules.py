@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from rota.domain.deadline import deadline_id
 from rota.domain.intake import PRIORITY, Options, Timed
 from rota.domain.lint import Finding
-from rota.domain.policy import Lost, Retry
+from rota.domain.policy import Lost
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import put_made
@@ -17,6 +17,7 @@ from rota.views.schedules import (
     Facts,
     ScheduleDetail,
     ScheduleView,
+    expected,
     facts_of,
     firing_views,
     schedule_detail,
@@ -25,6 +26,7 @@ from rota.views.schedules import (
 from rota.views.shapes import listing, shape_of
 from rota.views.triggers import read_trigger, schedule_findings
 from rota.views.values import Record, iso, record
+from rota.web.api.retries import Again, retry_from
 from rota.web.conditions import IF_MATCH, IF_NONE_MATCH, changed, check_match, tag, wants_new
 from rota.web.masks import check_unmasked, masked
 from rota.web.problems import Flaw, Problem
@@ -81,7 +83,7 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     end: datetime | None = None
     expect: Text | None = None
     timeout: Annotated[float, Meta(gt=0)] | None = None
-    retry: Annotated[int, Meta(ge=0)] | None = None
+    retry: Again | None = None
     lost: Lost | None = None
     paused: bool = False
     unknown_ok: bool = False
@@ -96,7 +98,7 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             end=self.end,
             queue=self.queue,
             timeout=self.timeout,
-            retry=None if self.retry is None else Retry(self.retry),
+            retry=None if self.retry is None else retry_from(self.retry),
             lost=self.lost,
         )
 
@@ -126,7 +128,7 @@ def _unknown(id: str) -> Problem:
 
 async def detail(call: Call[Any, Any], schedule: Schedule, now: float) -> Record:
     (facts,) = await facts_of(call.client, [schedule], call.app.settings.tz, now, FIRINGS_KEPT)
-    shown = record(schedule_detail(facts))
+    shown = record(schedule_detail(facts, await expected(call.client, schedule)))
     payload = call.principal.may(Right.PAYLOAD, schedule.task)
     return shown | {"args": masked(shown["args"]) if payload else None}
 
@@ -168,8 +170,8 @@ async def put(call: Call[NoQuery, ScheduleBody]) -> Answer:
     wrong = [Flaw("/trigger", f"{each.message} {each.hint}") for each in findings if each.level == "error"]
     if wrong:
         raise Problem(422, f"the schedule: {wrong[0].detail}", errors=wrong)
-    expected = 0 if known is None else known.version
-    kept = await put_made(call.app.schedules, made, call.body.expect, call.body.paused, expected)
+    version = 0 if known is None else known.version
+    kept = await put_made(call.app.schedules, made, call.body.expect, call.body.paused, version)
     if known is None and (kept.trigger, kept.task, kept.key, kept.body) != (
         made.trigger,
         made.task,
@@ -212,7 +214,10 @@ async def _made(call: Call[NoQuery, ScheduleBody]) -> Schedule:
         raise Problem(422, str(error), errors=[Flaw("/trigger", str(error))]) from None
     options = Options(key=body.key, priority=body.priority)
     made = await call_named(call, body.task, body.args, options, body.unknown_ok, Right.SCHEDULE)
-    return made.call.to_schedule(call.path["id"], trigger, body.timed())
+    try:
+        return made.call.to_schedule(call.path["id"], trigger, body.timed())
+    except ValueError as error:
+        raise Problem(422, str(error)) from None
 
 
 async def delete(call: Call[NoteQuery, None]) -> Answer:
@@ -226,7 +231,9 @@ async def delete(call: Call[NoteQuery, None]) -> Answer:
 PATH = f"{API}/schedules/{{id:path}}"
 ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/schedules", "All schedules", Right.READ, schedules, listing(ROW), ScheduleQuery),
-    get(PATH, "One schedule, with its last and next ticks", Right.READ, schedule, SCHEDULE),
+    get(
+        PATH, "One schedule, with its last and next ticks", Right.READ, schedule, SCHEDULE, conditions=(IF_NONE_MATCH,)
+    ),
     write(
         "PUT",
         PATH,

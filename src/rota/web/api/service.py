@@ -15,10 +15,13 @@ class Word(Struct, frozen=True):
 
 
 class Me(Struct, frozen=True):
+    """`namespaces`: those at /ns/NAME that the caller may enter."""
+
     name: str
     rights: list[str]
     tasks: list[str]
     expires: str | None
+    namespaces: list[str] = []
 
 
 async def health(call: Call[NoQuery, None]) -> Answer:
@@ -41,7 +44,8 @@ async def status(call: Call[NoQuery, None]) -> Answer:
 
 async def me(call: Call[NoQuery, None]) -> Answer:
     who = call.principal
-    return Answer(Me(who.name, sorted(who.rights), list(who.tasks), iso(who.expires)))
+    names = [name for name in call.request.app.state.namespaces if who.enters(name)]
+    return Answer(Me(who.name, sorted(who.rights), list(who.tasks), iso(who.expires), names))
 
 
 ROUTES: list[Route[Any, Any]] = [

@@ -4,11 +4,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rota.views.shapes import listing, shape_of
+from rota.views.values import iso, record
 from rota.web.gate import address_of
 from rota.web.problems import Problem
 from rota.web.quotas import Quota
 from rota.web.routes import API, Answer, Call, NoQuery, Route
-from rota.web.sessions import Sessions, cookie, seconds_of
+from rota.web.sessions import Open, Sessions, cookie, seconds_of
 
 LOGINS = 5
 """Logins of an address in a minute."""
@@ -42,6 +44,21 @@ async def logout(call: Call[NoQuery, None]) -> Answer:
     return Answer(status=204, headers={"Set-Cookie": cookie(call.request.scope, "", 0)})
 
 
+async def sessions(call: Call[NoQuery, None]) -> Answer:
+    """The caller's own; none where the host says who calls."""
+    kept: Sessions | None = call.request.app.state.sessions
+    found = [] if kept is None else await kept.of(call.request.scope, call.principal.name)
+    return Answer({"items": [record(each) for each in found], "next": None, "now": iso(await call.client.now())})
+
+
+async def close(call: Call[NoQuery, None]) -> Answer:
+    kept: Sessions | None = call.request.app.state.sessions
+    if kept is None or not await kept.close(call.principal.name, call.path["id"]):
+        raise Problem(404, f"{call.principal.name} has no session with this id")
+    return Answer(status=204)
+
+
+OPEN = shape_of(Open)
 ROUTES: list[Route[Any, Any]] = [
     Route(
         "POST",
@@ -56,4 +73,16 @@ ROUTES: list[Route[Any, Any]] = [
         also=(400, 401, 403, 404, 421, 422, 429, 500, 503),
     ),
     Route("DELETE", PATH, "Log out", None, logout, NoQuery, None, {204: None}),
+    Route("GET", f"{API}/sessions", "My sessions", None, sessions, NoQuery, None, {200: listing(OPEN)}),
+    Route(
+        "DELETE",
+        f"{API}/sessions/{{id}}",
+        "End one of my sessions",
+        None,
+        close,
+        NoQuery,
+        None,
+        {204: None},
+        also=(404,),
+    ),
 ]

@@ -12,7 +12,7 @@ from rota.app.core import core_of
 from rota.domain.guards import Guards, Unique
 from rota.domain.intake import check_name, retention_of
 from rota.domain.keys import KeyTemplate, check_queue
-from rota.domain.policy import Limit, Lost, Policy, Rate, Retry
+from rota.domain.policy import Limit, Lost, Policy, Rate
 from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.schemas import check_schema, defaults_of, is_open, parameters_of
 from rota.domain.spec import TaskSpec
@@ -21,6 +21,7 @@ from rota.store import RowQuery
 from rota.views.shapes import shape_of
 from rota.views.tasks import TaskView, task_rows, task_view
 from rota.views.values import record
+from rota.web.api.retries import Again, retry_from
 from rota.web.conditions import IF_MATCH, IF_NONE_MATCH, changed, check_match, tag, wants_new
 from rota.web.problems import Problem
 from rota.web.rights import Right
@@ -32,17 +33,6 @@ SCHEMA_LIMIT = 64 * 1024
 """Bytes of a schema."""
 _FIELD = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*(\[[A-Za-z0-9_]+\])*\}")
 _MORE = 1_000_000
-
-
-class RetryBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How often a failed call is repeated; null: without end. `delay` and `max_delay` are seconds."""
-
-    limit: Annotated[int, Meta(ge=0, le=_MORE)] | None = 0
-    backoff: str = "exponential"
-    delay: Annotated[float, Meta(ge=0)] = 1.0
-    max_delay: Annotated[float, Meta(ge=0)] = 3600.0
-    jitter: Annotated[float, Meta(ge=0, le=1)] = 0.1
-    factor: Annotated[float, Meta(ge=1)] = 2.0
 
 
 class LimitBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -72,7 +62,7 @@ class TaskBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     description: Annotated[str, Meta(max_length=200)] = ""
     schema: dict[str, Any] | None = None
-    retry: Annotated[int, Meta(ge=0, le=_MORE)] | RetryBody | None = None
+    retry: Again | None = None
     timeout: Annotated[float, Meta(gt=0)] | None = None
     lost: Lost = "retry"
     limit: Annotated[int, Meta(ge=1, le=_MORE)] | LimitBody | None = None
@@ -102,17 +92,13 @@ class TaskBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
             queue=check_queue(self.queue),
             limit=self._limit(),
             rate=None if self.rate is None else Rate(**msgspec.structs.asdict(self.rate)),
-            policy=Policy(self._retry(), self.timeout, self.lost),
+            policy=Policy(retry_from(self.retry or 0), self.timeout, self.lost),
             guards=Guards(unique=self.unique, max_pending=self.max_pending),
             keep=self._keep(),
         )
         if self.key is not None:
             _check_key(self.key, spec)
         return spec
-
-    def _retry(self) -> Retry:
-        given = self.retry
-        return Retry(given or 0) if not isinstance(given, RetryBody) else Retry(**msgspec.structs.asdict(given))
 
     def _limit(self) -> Limit | None:
         given = self.limit
@@ -133,9 +119,10 @@ def _check_key(key: str, spec: TaskSpec) -> None:
 
 
 def spec_tag(spec: TaskSpec) -> str:
-    """Return the ETag of a declared task. A pause does not change it."""
-    text = msgspec.json.encode(replace(spec, paused=False), order="sorted")
-    return tag(hashlib.sha256(text).hexdigest()[:16])
+    """Return the ETag of a task: of its declaration and its overrides. A pause does not change it."""
+    text = msgspec.json.encode(spec.declaration(), order="sorted")
+    digest = hashlib.sha256(text).hexdigest()[:16]
+    return tag(digest if spec.overrides is None else f"{digest}.{spec.overrides.version}")
 
 
 async def put(call: Call[NoQuery, TaskBody]) -> Answer:
@@ -147,6 +134,7 @@ async def put(call: Call[NoQuery, TaskBody]) -> Answer:
     except ValueError as error:
         raise Problem(422, str(error)) from None
     known = await _known(call, name)
+    spec = spec if known is None else replace(spec, overrides=known.overrides)
     same = known is not None and spec_tag(known) == spec_tag(spec)
     current = None if known is None else spec_tag(known)
     named = check_match(call.request, current)

@@ -1,23 +1,30 @@
 """Tasks: what the code defines and what the store knows of them; pause, resume, touch, why."""
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from rota.app.core import core_of
+from rota.client.overrides import spec_of
 from rota.client.pauses import pause_task
-from rota.domain.guards import Unique
-from rota.domain.intake import Options
+from rota.domain.argument_schemas import schema_of, schema_of_spec
 from rota.domain.spec import TaskSpec
 from rota.domain.trial import Trial
+from rota.errors import RunNotFound
 from rota.store import Command, RowQuery
+from rota.task import definition_of
+from rota.views.activity_keys import KeyView, key_views
 from rota.views.decisions import why_view
 from rota.views.shapes import listing, shape_of
 from rota.views.tasks import TaskView, task_rows, task_view
 from rota.views.values import iso, record
 from rota.web.api.runs import WHY
-from rota.web.api.task_specs import PULL, spec_tag
+from rota.web.api.submits import RunBody
+from rota.web.api.task_specs import spec_tag
+from rota.web.conditions import IF_NONE_MATCH
+from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, NoQuery, Route, Text, get, write
@@ -32,6 +39,12 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
     key: Text | None = None
 
 
+class KeysQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """`q`: only keys that contain this text."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
 class SwitchBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`key`: only the runs of this key."""
 
@@ -39,14 +52,24 @@ class SwitchBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     key: Text | None = None
 
 
+class TaskPauseBody(SwitchBody, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`key`: only the runs of this key. `until`: the pause of a task ends then by itself."""
+
+    until: datetime | None = None
+
+
 class TouchBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     args: dict[str, Any] = {}
+    note: Text | None = None
 
 
 class Touched(Struct, frozen=True):
+    """`due_at`: when the run of the key is due; null without one."""
+
     accepted: bool
     reason: str
     run: str | None
+    due_at: str | None
 
 
 class Switched(Struct, frozen=True):
@@ -60,7 +83,7 @@ async def _views(call: Call[NoQuery, None]) -> dict[str, TaskView]:
     rows, flows = await task_rows(call.client), call.app.flows
     names = sorted({*registry.tasks, *rows})
     return {
-        name: task_view(name, registry.names().get(name), rows.get(name), flows.get(name))
+        name: task_view(name, registry.find(name), rows.get(name), flows.get(name))
         for name in names
         if call.principal.may(Right.READ, name)
     }
@@ -77,10 +100,22 @@ async def task(call: Call[NoQuery, None]) -> Answer:
     found = (await _views(call)).get(name)
     if found is None:
         raise _unknown(name)
-    if found.executor != PULL:
-        return Answer(record(found))
-    rows = (await call.client.rows(TaskSpec, RowQuery(names=[name]))).items
-    return Answer(record(found), headers={"ETag": spec_tag(rows[0])} if rows else {})
+    known = core_of(call.app).registry.find(name)
+    spec = await spec_of(call.client, name, None if known is None else definition_of(known).spec)
+    return Answer(record(found), headers={"ETag": spec_tag(spec)})
+
+
+async def schema(call: Call[NoQuery, None]) -> Answer:
+    """The code of this process says it if it has the task; else the published spec does."""
+    name = call.path["name"]
+    if call.principal.may(Right.READ, name):
+        known = core_of(call.app).registry.find(name)
+        if known is not None:
+            return Answer(schema_of(definition_of(known).signature))
+        found = (await call.client.rows(TaskSpec, RowQuery(names=[name]))).items
+        if found:
+            return Answer(schema_of_spec(found[0]))
+    raise _unknown(name)
 
 
 def _unknown(name: str) -> Problem:
@@ -94,22 +129,23 @@ async def why(call: Call[About, None]) -> Answer:
     return Answer(why_view(await call.app.why(name, call.query.key)))
 
 
-async def pause(call: Call[NoQuery, SwitchBody]) -> Answer:
-    return await _switch(call, Command.PAUSE)
+async def pause(call: Call[NoQuery, TaskPauseBody]) -> Answer:
+    until = call.body.until
+    return await _switch(call, Command.PAUSE, None if until is None else unix(until, "until"))
 
 
 async def resume(call: Call[NoQuery, SwitchBody]) -> Answer:
     return await _switch(call, Command.RESUME)
 
 
-async def _switch(call: Call[NoQuery, SwitchBody], command: Command) -> Answer:
+async def _switch(call: Call[NoQuery, Any], command: Command, until: float | None = None) -> Answer:
     name = call.path["name"]
-    known = core_of(call.app).registry.names().get(name)
+    known = core_of(call.app).registry.find(name)
     if not call.principal.may(Right.OPERATE, name) or (known is None and name not in await task_rows(call.client)):
         raise _unknown(name)
     names = [name] if known is None else [known.name, *known.aliases]
-    body = call.body
-    return Answer(Switched(await pause_task(call.client, command, names, body.key, body.note, call.principal.name)))
+    body, by = call.body, call.principal.name
+    return Answer(Switched(await pause_task(call.client, command, names, body.key, body.note, by, until)))
 
 
 async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
@@ -118,35 +154,49 @@ async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
     if not call.principal.may(Right.SUBMIT, name):
         raise Problem(403, f"{call.principal.name} needs the right {Right.SUBMIT} for the task {name}")
     decision = await call.app.touch(name, **call.body.args)
-    return Answer(Touched(bool(decision), str(decision.reason), decision.run or None))
+    due_at = None
+    if decision.run:
+        with suppress(RunNotFound):  # it has ended and gone meanwhile
+            due_at = iso((await call.client.run(decision.run)).due_at)
+    return Answer(Touched(bool(decision), str(decision.reason), decision.run or None, due_at))
 
 
-class TryBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A submit to try: as for `POST /runs`, without the task."""
-
-    args: dict[str, Any] = {}
-    key: Text | None = None
-    unique: Unique | None = None
-    delay: Annotated[float, Meta(ge=0)] | None = None
-    at: datetime | None = None
-    queue: Text | None = None
-    unknown_ok: bool = False
-
-
-async def attempt(call: Call[NoQuery, TryBody]) -> Answer:
+async def attempt(call: Call[NoQuery, RunBody]) -> Answer:
     """What a submit would answer now, guard by guard; nothing changes."""
     body, name = call.body, call.path["name"]
-    options = Options(key=body.key, unique=body.unique, delay=body.delay, at=body.at, queue=body.queue)
-    made = await call_named(call, name, body.args, options, body.unknown_ok)
+    made = await call_named(call, name, body.args, body.options(), body.unknown_ok)
     return Answer(record(await call.client.try_put(await made.run(call.client))))
 
 
+async def keys(call: Call[KeysQuery, None]) -> Answer:
+    name = call.path["name"]
+    items, more = await key_views(call.client, await _published(call, name), call.query.q)
+    return Answer(
+        {"items": [record(item) for item in items], "next": None, "more": more, "now": iso(await call.client.now())}
+    )
+
+
+async def _published(call: Call[Any, Any], name: str) -> TaskSpec:
+    """Return the spec of a task that the caller may see."""
+    rows = (await call.client.rows(TaskSpec, RowQuery(names=[name]))).items
+    known = core_of(call.app).registry.find(name)
+    if not call.principal.may(Right.READ, name) or not (rows or known):
+        raise _unknown(name)
+    return definition_of(known).spec if known else rows[0]
+
+
+KEYS = listing(shape_of(KeyView))
+KEYS["properties"]["more"] = {"type": "boolean"}
 PATH = f"{API}/tasks/{{name}}"
 ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/tasks", "All tasks", Right.READ, tasks, listing(TASK)),
-    get(PATH, "One task", Right.READ, task, TASK),
+    get(PATH, "One task", Right.READ, task, TASK, conditions=(IF_NONE_MATCH,)),
+    get(f"{PATH}/schema", "The arguments as JSON Schema", Right.READ, schema, {"type": "object"}),
+    get(f"{PATH}/keys", "What waits, rests and ended last, key by key", Right.READ, keys, KEYS, KeysQuery),
     get(f"{PATH}/why", "Why does it not run?", Right.READ, why, WHY, About),
-    write("POST", f"{PATH}/pause", "Start no more runs of a task", Right.OPERATE, pause, SwitchBody, {200: Switched}),
+    write(
+        "POST", f"{PATH}/pause", "Start no more runs of a task", Right.OPERATE, pause, TaskPauseBody, {200: Switched}
+    ),
     write(
         "POST", f"{PATH}/resume", "Let runs of a task start again", Right.OPERATE, resume, SwitchBody, {200: Switched}
     ),
@@ -156,7 +206,7 @@ ROUTES: list[Route[Any, Any]] = [
         "What a submit would answer, guard by guard",
         Right.SUBMIT,
         attempt,
-        TryBody,
+        RunBody,
         {200: shape_of(Trial)},
         (404,),
     ),

@@ -1,0 +1,130 @@
+"""Attacks on the service, each as a test. `docs/security.md` names the tests of all rules, also those elsewhere."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from rota import Rota, Secret
+from rota.web.server import Credentials, Place, serve
+from tests.engine.test_traces import spans as spans
+from tests.web.conftest import Caller, by_role
+
+RUNS = "/api/v1/runs"
+POST = (
+    b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer admin\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n"
+)
+CARD = "4111-1111-1111-1111"
+
+
+@asynccontextmanager
+async def connected(app: Rota) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A raw connection to a service in this process."""
+    stop = asyncio.Event()
+    serving = serve(app, Place("127.0.0.1", 0), Credentials(by_role), [], works=False, stop=stop)
+    port = await anext(serving)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        stop.set()
+        await anext(serving, None)
+
+
+async def test_a_caller_that_sends_no_headers_loses_its_connection(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.web.slow_callers.HEADERS_SECONDS", 0.1)
+    async with connected(app) as (reader, _):
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+
+
+async def test_a_caller_that_stops_in_its_headers_loses_its_connection(
+    app: Rota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.web.slow_callers.HEADERS_SECONDS", 0.1)
+    async with connected(app) as (reader, writer):
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in await reader.readuntil(b"\r\n")
+        await reader.readuntil(b"}")
+        writer.write(b"GET /health HTTP/1.1\r\nX-Slow: a")
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+
+
+async def test_a_body_that_does_not_come_is_not_awaited(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.web.inputs.BODY_SECONDS", 0.1)
+    async with connected(app) as (reader, writer):
+        writer.write(POST + b'{"task": ')
+        assert b"408" in await asyncio.wait_for(reader.readline(), 10)
+        assert b"too-slow" in await asyncio.wait_for(reader.read(), 10), "and the connection is closed"
+
+
+@pytest.mark.parametrize("bomb", [b"X-Bomb: " + b"a" * 200_000, b"\r\n".join(b"X-%d: b" % i for i in range(20_000))])
+async def test_a_bomb_of_headers_is_refused(app: Rota, bomb: bytes) -> None:
+    async with connected(app) as (reader, writer):
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + bomb)
+        assert b" 400 " in await asyncio.wait_for(reader.readline(), 10)
+
+
+@pytest.mark.parametrize("key", ["a\r\nSet-Cookie: x=1", "a\nb", "nul\x00", "esc\x1b[31m"])
+async def test_control_characters_in_keys_are_refused(caller: Caller, key: str) -> None:
+    async with caller() as http:
+        answer = await http.post(RUNS, json={"task": "add", "args": {"a": 1}, "key": key})
+        assert answer.status_code == 422
+        assert "set-cookie" not in answer.headers
+        header = await http.post(RUNS, json={"task": "add"}, headers={"Idempotency-Key": "k\x1b[2J"})
+        assert header.status_code == 422
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "\x1b]0;title\x07\x9b2J", "\u202egnp.exe"])
+async def test_hostile_text_comes_back_as_json_and_as_nothing_else(app: Rota, caller: Caller, text: str) -> None:
+    @app.task
+    async def fail(said: str) -> None:
+        raise ValueError(said)
+
+    async with caller() as http, app:
+        id = (await http.post(RUNS, json={"task": "fail", "args": {"said": text}})).json()["run"]
+        answer = await http.get(f"{RUNS}/{id}", params={"wait": 30})
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.json()["args"]["said"] == text
+        assert not {"\x1b", "\x07"} & set(answer.text), "JSON escapes what a terminal would obey"
+
+
+async def test_a_secret_is_in_no_traceback_and_in_no_span(
+    app: Rota, caller: Caller, spans: InMemorySpanExporter
+) -> None:
+    @app.task
+    async def pay(card: Annotated[str, Secret]) -> None:
+        raise ValueError(f"the bank refuses {card}")
+
+    async with caller() as http, app:
+        id = (await http.post(RUNS, json={"task": "pay", "args": {"card": CARD}})).json()["run"]
+        ended = await http.get(f"{RUNS}/{id}", params={"wait": 30})
+        assert "the bank refuses ***" in ended.text
+        assert CARD not in ended.text
+    told = [f"{span.attributes} {span.status.description} {span.events}" for span in spans.get_finished_spans()]
+    assert told
+    assert not [text for text in told if CARD in text]
+
+
+async def test_a_secret_is_not_found_by_a_search(app: Rota, caller: Caller) -> None:
+    @app.task
+    async def pay(card: Annotated[str, Secret], shop: str) -> None: ...
+
+    async with caller() as http:
+        await http.post(RUNS, json={"task": "pay", "args": {"card": CARD, "shop": "corner"}})
+        assert len((await http.get(RUNS, params={"q": "corner"})).json()["items"]) == 1
+        assert (await http.get(RUNS, params={"q": "4111"})).json()["items"] == []
+        await http.post(RUNS, json={"task": "greet", "args": {"user": "eve", "password": "tr0ub4dor"}})
+        assert (await http.get(f"{RUNS}/count", params={"q": "tr0ub4dor"})).json()["count"] == 0
+
+
+async def test_who_may_not_read_arguments_may_not_search_them(caller: Caller) -> None:
+    async with caller("viewer") as http:
+        for path in (RUNS, f"{RUNS}/count"):
+            answer = await http.get(path, params={"q": "corner"})
+            assert (answer.status_code, answer.json()["right"]) == (403, "read:payload")
