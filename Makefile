@@ -40,12 +40,12 @@ example: $(if $(wildcard examples/$(NAME)/requirements.txt),$(VENV)/.ready-dev,$
 
 .PHONY: test
 test: $(VENV)/.ready-dev $(PAGES) ## run the tests on all cores (ARGS="-k cron" to choose)
-	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
+	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto --dist worksteal -m "not soak" $(ARGS)
 	@$(if $(ARGS),true,$(MAKE) test-django)
 
 .PHONY: test-django
-test-django: $(VENV)/.ready-dev ## run the tests of rota.django with Django 6.1, where a Python 3.12 or newer is found
-	@PYTHONHASHSEED=0 $(BIN)/python -m tools.django61 $(ARGS)
+test-django: $(VENV)/.ready-dev ## run the tests of rota.django with Django 6.1 (ARGS=--every: 5.2, 6.0, 6.1 with every Python)
+	@PYTHONHASHSEED=0 $(BIN)/python -m tools.django_versions $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready-dev ## check format, style, types, imports, the page of requirements and the messages of commits

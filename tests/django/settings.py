@@ -46,7 +46,7 @@ DATABASES: dict[str, Any] = json.loads(os.environ.get("SHOP_DATABASES", "null"))
         "OPTIONS": {"transaction_mode": "IMMEDIATE"},
     }
 }
-TIME_ZONE = "UTC"
+TIME_ZONE = os.environ.get("SHOP_TIME_ZONE", "UTC")
 USE_TZ = True
 STATIC_URL = "static/"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 
 from rota.app.core import core_of
@@ -161,6 +162,31 @@ def test_the_probes_and_the_metrics_answer_without_a_login() -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
     assert b"# TYPE rota_" in client.get("/metrics").content
     assert client.post("/healthz").status_code == 405
+
+
+def test_a_list_is_one_page_of_the_store_and_counts_nothing(django_queries: list[str]) -> None:
+    client = signed_in("view_run")
+    for _ in range(60):
+        submitted("one")
+    django_queries.clear()
+    page = client.get("/admin/rota/run/?task=admin.report").content.decode()
+    assert page.count('aria-label="Why, of ') == 50
+    assert "Next page" in page
+    assert not [query for query in django_queries if "COUNT(" in query.upper()]
+    assert len(django_queries) <= 4, "the session, the user and the permissions, however many rows there are"
+
+
+@pytest.fixture
+def django_queries() -> Iterator[list[str]]:
+    """What the database of the project is asked."""
+    queries: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        queries.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield queries
 
 
 def test_no_change_of_a_model_is_without_a_migration() -> None:

@@ -1,4 +1,4 @@
-"""RotaBackend: what Django documents of a task backend."""
+"""RotaBackend: what Django documents of a task backend, on four stores."""
 
 import logging
 from datetime import UTC, datetime, timedelta
@@ -24,6 +24,11 @@ from rota.django.tasks_api import (
 from tests.django.shop import tasks as shop
 
 READY, RUNNING, FAILED, SUCCESSFUL = TaskResultStatus
+
+
+@pytest.fixture
+def app(store: Rota) -> Rota:
+    return store
 
 
 def ended(app: Rota, result: AnyResult) -> AnyResult:
@@ -107,6 +112,12 @@ def test_a_failed_task_has_its_exception_and_traceback(app: Rota) -> None:
         _ = after.return_value
 
 
+def test_an_exception_of_the_project_is_found_by_its_path(app: Rota) -> None:
+    (error,) = ended(app, shop.print_receipt.enqueue()).errors
+    assert error.exception_class is shop.OutOfPaper
+    assert "OutOfPaper: tray 2" in error.traceback
+
+
 def test_each_attempt_is_counted_and_the_context_knows_its_number(app: Rota, tmp_path: Path) -> None:
     log = tmp_path / "attempts"
     after = ended(app, shop.third_time.enqueue(str(log)))
@@ -171,7 +182,9 @@ def test_an_impossible_task_is_refused_when_it_is_made() -> None:
 
     for wrong in (
         lambda: task(inside),
+        lambda: task(takes_context=True)(shop.add.func),
         lambda: shop.add.using(priority=101),
+        lambda: shop.add.using(priority=-101),
         lambda: shop.add.using(run_after=datetime(2026, 1, 1)),
         lambda: shop.add.using(queue_name="two words"),
     ):

@@ -11,8 +11,12 @@ from django.test import override_settings
 
 from rota import DailyAt
 from rota.app.core import core_of
+from rota.app.leases import Leases
+from rota.client.client import Client
 from rota.django import app, discovery
+from rota.django.management.commands import run_task
 from rota.domain.run import State
+from rota.store import ClaimRequest
 from tests.django.served.site import MANAGE, Site
 from tests.requirement import requirement
 
@@ -52,6 +56,44 @@ def test_run_task_calls_the_function_here_and_prints_its_result(capsys: pytest.C
     assert "did you mean reports.nightly" in capsys.readouterr().err
 
 
+@requirement("2.12")
+def test_run_task_calls_no_task_that_is_running_unless_it_is_forced(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def called(*words: str) -> str:
+        call_command("run_task", "reports.nightly", *words)
+        out, err = capsys.readouterr()
+        return err.partition(";")[0] or str(json.loads(out)["day"])
+
+    async def claimed() -> list[str]:
+        store = await app.client().store()
+        claim = await store.claim(ClaimRequest("other", 1, ["reports.nightly"], 1, 60.0))
+        return [run.id for run in claim.runs]
+
+    monkeypatch.setattr(run_task, "PATIENCE", 0.05)
+    with app.bound_to("memory://"):
+        assert called() == "today"
+        other = Client(app.backend)
+        with Leases(lambda: other).lease_sync("run_task:reports.nightly", 60, None):
+            assert called() == "reports.nightly was not called: another run_task calls it"
+            assert called("--force") == "today"
+        assert called() == "today", "the lease is free again"
+        handle = app.portal.call(lambda: app.submit("reports.nightly"))
+        assert app.portal.call(claimed) == [handle.id]
+        assert called() == f"reports.nightly was not called: the run {handle.id} is running"
+        assert called("day=monday", "--force") == "monday"
+        other.portal.close(other.close)
+
+
+@requirement("2.12")
+def test_run_task_says_what_to_do_while_the_store_is_away(tmp_path: Path) -> None:
+    (tmp_path / "rota.db").mkdir()
+    with app.bound_to(f"sqlite:///{tmp_path}/rota.db"):
+        with pytest.raises(CommandError, match="--force calls the task without asking the store"):
+            call_command("run_task", "reports.nightly")
+        call_command("run_task", "reports.nightly", "--force")
+
+
 @requirement("2.7")
 def test_task_schedule_shows_the_next_times_without_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("task_schedule", "--days", "2", "--json")
@@ -60,11 +102,14 @@ def test_task_schedule_shows_the_next_times_without_a_store(capsys: pytest.Captu
     assert [at[11:16] for at in fires] == ["03:00", "03:00"]
 
 
-def test_the_whole_command_line_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    before = core_of(app).backend
-    call_command("rota", "tasks", "--json")
-    assert "reports.nightly" in capsys.readouterr().out
-    assert core_of(app).backend is before, "a command leaves the app on its own store"
+def test_the_whole_command_line_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with app.bound_to(f"sqlite:///{tmp_path}/rota.db"):
+        before = core_of(app).backend
+        call_command("rota", "tasks", "--json")
+        assert "reports.nightly" in capsys.readouterr().out
+        assert core_of(app).backend is before, "a command leaves the app on its own store"
+        assert not (tmp_path / "rota.db").exists(), "it only read"
+        assert app.portal.call(lambda: app.submit("reports.nightly")).id, "and the app may make its file"
 
 
 async def test_rota_worker_works_in_processes_and_with_queues(tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 import pytest
 from django.core.management import call_command
 from django.db import connections, transaction
-from django.db.utils import ConnectionHandler
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
@@ -17,8 +15,8 @@ from rota.django import enqueue_on_commit, outbox
 from rota.django.models import OutboxRun
 from rota.django.project import app as project_app
 from rota.django.tasks_api import TaskResultStatus, task_backends
-from rota.django.transactions import place
 from storekit.servers import PostgresServer
+from tests.django.aliases import alias, entry_of
 from tests.django.shop import tasks as shop
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -27,29 +25,14 @@ pytestmark = pytest.mark.usefixtures("database")
 @pytest.fixture
 def pg(postgres: PostgresServer, namespace: str) -> Iterator[Rota]:
     """The app over a store in the PostgreSQL database that the alias `pg` of the project names."""
-    parts = urlsplit(postgres.url)
-    host, port, name = place(postgres.url)
-    settings = {
-        "ENGINE": "django.db.backends.postgresql",
-        "HOST": host,
-        "PORT": port,
-        "USER": parts.username or "",
-        "PASSWORD": parts.password or "",
-        "NAME": name,
-    }
-    connections.settings["pg"] = ConnectionHandler({"default": settings}).settings["default"]
-    call_command("migrate", "rota", database="pg", verbosity=0)
-    joint = "&" if parts.query else "?"
-    try:
-        with (
-            override_settings(ROTA={"DATABASE": "pg"}),
-            project_app().bound_to(f"{postgres.url}{joint}schema={namespace}") as bound,
-        ):
-            yield bound
-    finally:
-        connections["pg"].close()
-        del connections["pg"]
-        del connections.settings["pg"]
+    joint = "&" if "?" in postgres.url else "?"
+    with (
+        alias("pg", entry_of(postgres.url)),
+        override_settings(ROTA={"DATABASE": "pg"}),
+        project_app().bound_to(f"{postgres.url}{joint}schema={namespace}") as bound,
+    ):
+        call_command("migrate", "rota", database="pg", verbosity=0)
+        yield bound
 
 
 def runs(app: Rota) -> list[str]:
@@ -107,6 +90,27 @@ def test_a_process_that_dies_after_its_commit_loses_nothing_and_a_sweep_twice_is
     assert runs(app) == [result.id]
     assert task_backends["default"].get_result(result.id).attempts == 1
     assert not OutboxRun.objects.exists()
+
+
+def test_a_sweep_takes_no_row_that_another_sweep_has_taken(pg: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "SETTLED", -60.0)
+    monkeypatch.setattr(outbox, "hand_over", lambda ids, alias: None)  # as if the process had died
+    with transaction.atomic(using="pg"):
+        shop.report.enqueue("ada")
+    swept: list[int] = []
+
+    def sweep() -> None:
+        swept.append(outbox.sweep("pg"))
+        connections["pg"].close()
+
+    with transaction.atomic(using="pg"):
+        assert list(OutboxRun.objects.using("pg").select_for_update()), "as a sweep locks them"
+        other = threading.Thread(target=sweep)
+        other.start()
+        other.join(60)
+        assert swept == [0], "it neither waited nor put"
+    assert outbox.sweep("pg") == 1
+    assert len(runs(pg)) == 1
 
 
 def test_a_row_of_yesterday_is_looked_for_before_it_is_put(

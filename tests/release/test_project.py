@@ -71,6 +71,7 @@ def test_the_pins_agree_with_each_other() -> None:
     assert run.items() <= dev.items()
     assert {name: pin for name, pin in django.items() if name != "Django"}.items() <= dev.items()
     assert dev["Django"].startswith(django["Django"]), "dev.txt has the same Django for Python 3.12 and newer"
+    assert {name: pin for name, pin in pins("django52.txt").items() if name != "Django"}.items() <= dev.items()
     assert not pins("deploy.txt").keys() & dev.keys(), "deploy.txt is installed beside dev.txt"
     assert not dist.keys() & dev.keys(), "dist.txt is installed beside dev.txt"
     assert not pins("servers.txt").keys() & dev.keys(), "servers.txt is used beside dev.txt"

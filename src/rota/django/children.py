@@ -4,13 +4,14 @@ A child imports this module, which sets Django up, and then asks it for the name
 among the tasks that the project defines; nothing is imported by it.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import django
 from django.apps import apps
 
-if not apps.ready:
+from rota.task import Task
+
+if not apps.apps_ready:  # `ready` is False while the apps of a project get ready, and they may ask for tasks
     django.setup()
 
 
@@ -20,17 +21,17 @@ class Path:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, part: str) -> "Path | Callable[..., Any]":
+    def __getattr__(self, part: str) -> "Path | Task[..., ..., Any, Any]":
         return _found(f"{self._name}.{part}")
 
 
-def _found(name: str) -> "Path | Callable[..., Any]":
+def _found(name: str) -> "Path | Task[..., ..., Any, Any]":
     from rota.django.adoption import adopted
     from rota.django.project import app
 
     app()  # adopts the tasks
     known = adopted(name)
-    return Path(name) if known is None else known.own.fn
+    return Path(name) if known is None else known.own
 
 
 def __getattr__(part: str) -> object:

@@ -15,12 +15,18 @@ def run(*words: str) -> None:
     from rota.app.core import core_of
     from rota.cli.options.target import forget
     from rota.django.project import app
+    from rota.stores.sqlite import SqliteBackend
 
     _lead_children_here()
     forget(app())
-    with core_of(app()).borrowed():
-        code = cli.run(words if _names_app(words) else ("-A", APP, *words))
-    forget(app())
+    backend = app().backend
+    try:
+        with core_of(app()).borrowed():
+            code = cli.run(words if _names_app(words) else ("-A", APP, *words))
+    finally:
+        forget(app())
+        if isinstance(backend, SqliteBackend):
+            backend.create = True  # a command that only reads has asked it not to make its file
     if code:
         raise Failed(code)
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 
@@ -105,14 +106,15 @@ def sweep_all() -> None:
 
 @asynccontextmanager
 async def sweeping() -> AsyncGenerator[None]:
-    """Sweep the outbox while a worker of this project runs."""
+    """Sweep the outbox while a worker of this project runs, in one thread with its own connection."""
+    thread = ThreadPoolExecutor(1, "rota-outbox")
 
     async def sweep_again_and_again() -> None:
         told = False
         while True:
             try:
                 if not in_tests():
-                    await asyncio.to_thread(sweep_all)
+                    await asyncio.get_running_loop().run_in_executor(thread, sweep_all)
                 told = False
             except Exception as error:  # the table is missing, or the database does not answer
                 if not told:
@@ -126,6 +128,8 @@ async def sweeping() -> AsyncGenerator[None]:
     finally:
         sweeper.cancel()
         await asyncio.wait((sweeper,))
+        thread.submit(connections.close_all)
+        thread.shutdown(wait=False)  # a stop does not wait for a sweep
 
 
 def outbox_alias() -> str:

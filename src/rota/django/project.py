@@ -7,10 +7,13 @@ from urllib.parse import quote
 from django.conf import settings
 
 from rota.app.app import Rota
-from rota.django import discovery
+from rota.app.core import core_of
+from rota.client.late_store import LateStore
+from rota.django import connections, databases, discovery
 from rota.django.adoption import adopt_found
 from rota.django.conf import Conf, conf, in_tests
 from rota.django.outbox import sweeping
+from rota.engine.world import World
 from rota.settings import load
 from rota.settings.project import DATABASE
 
@@ -24,7 +27,11 @@ def app() -> Rota:
     """Return the app of this project: one for each process, whatever thread asks."""
     with _lock:
         if not _made:
-            _made.append(Rota(store_url, tz=settings.TIME_ZONE, resources=sweeping))
+            made = Rota(store_url, tz=settings.TIME_ZONE, resources=sweeping)
+            core_of(made).use(LateStore(store_url, databases.connect))
+            core_of(made).registry.around.append(connections.cared_for)
+            core_of(made).world = World(thread_ends=connections.close_all)
+            _made.append(made)
         if _adopted_from[0] != len(discovery.modules):
             _adopted_from[0] = len(discovery.modules)
             adopt_found(_made[0])
@@ -38,7 +45,7 @@ def store_url() -> str:
     asked = in_tests(), conf()
     if _known is None or _known[0] != asked:  # files and variables are read once; settings change in tests
         _known = asked, _found_url(*asked)
-    return _known[1]
+    return databases.current(_known[1])
 
 
 def _found_url(tested: bool, found: Conf) -> str:

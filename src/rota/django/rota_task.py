@@ -232,6 +232,7 @@ def task(
             queue_name=queue_name,
             backend=backend,
             takes_context=takes_context,
+            run_after=None,  # without a default in Django 6.0
             **policies,
         )
 

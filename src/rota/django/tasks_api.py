@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django.tasks.backends.dummy import DummyBackend
     from django.tasks.backends.immediate import ImmediateBackend
     from django.tasks.base import TaskError
-    from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
+    from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist, TaskResultMismatch
     from django.tasks.signals import task_enqueued, task_finished, task_started
     from django.utils.json import normalize_json
 
@@ -45,7 +45,7 @@ else:
         from django.tasks.backends.dummy import DummyBackend
         from django.tasks.backends.immediate import ImmediateBackend
         from django.tasks.base import TaskError
-        from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
+        from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist, TaskResultMismatch
         from django.tasks.signals import task_enqueued, task_finished, task_started
         from django.utils.json import normalize_json
     except ModuleNotFoundError:
@@ -58,7 +58,9 @@ else:
                 TaskResultStatus,
                 task_backends,
             )
-        except ModuleNotFoundError:
+        except ModuleNotFoundError as error:
+            if error.name != "django_tasks":
+                raise
             from rota.errors import MissingExtra
 
             raise MissingExtra('Django 5.2 needs the backport of tasks: pip install "django-tasks>=0.12"') from None
@@ -68,7 +70,7 @@ else:
         from django_tasks.backends.immediate import ImmediateBackend
         from django_tasks.base import Task, TaskError
         from django_tasks.exceptions import InvalidTaskError as InvalidTask
-        from django_tasks.exceptions import TaskResultDoesNotExist
+        from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch
         from django_tasks.signals import task_enqueued, task_finished, task_started
         from django_tasks.utils import normalize_json
 
@@ -88,6 +90,7 @@ __all__ = [
     "TaskError",
     "TaskResult",
     "TaskResultDoesNotExist",
+    "TaskResultMismatch",
     "TaskResultStatus",
     "checks",
     "normalize_json",

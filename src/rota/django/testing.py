@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from rota.app.core import core_of
 from rota.client.drain import drained
+from rota.django import databases
 from rota.django.conf import conf
 from rota.django.project import app
 from rota.django.tasks_api import Task
@@ -126,7 +127,7 @@ def fresh_store() -> Generator[None]:
     from rota.stores.memory import MemoryBackend
 
     url = conf().test.url
-    with core_of(app()).bound_to(MemoryBackend() if url == "memory://" else url):
+    with core_of(app()).bound_to(MemoryBackend() if url == "memory://" else databases.connect(url)):
         yield
 
 

@@ -7,24 +7,27 @@ outbox. A run with unique keys always goes through the outbox: an open transacti
 import logging
 from collections.abc import Callable
 from typing import Any, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.db import connections, transaction
 
 from rota.app.core import core_of
 from rota.client.handle import accept
-from rota.django import outbox
+from rota.django import databases, outbox
 from rota.django.conf import conf, in_tests
 from rota.django.enqueueing import Enqueued, put_now
 from rota.django.project import app
 from rota.django.tasks_api import AnyResult, AnyTask
 from rota.domain.run import NewRun
+from rota.errors import InvalidOptions
 from rota.store import SubmitsWithin
 
 log = logging.getLogger("rota.django")
 
 PENDING = "_rota_pending"
 """The attribute of a connection that holds the ids of the runs which its transaction has written into the outbox."""
-_opened: set[SubmitsWithin] = set()
+_same: dict[tuple[SubmitsWithin, str, str], bool] = {}
+"""Whether a store is in the database of an alias, which may get another name in tests."""
 
 
 def alias_of_transaction() -> str | None:
@@ -92,24 +95,26 @@ def _same_database(alias: str) -> SubmitsWithin | None:
     submits = backend.submits_within
     if submits is None or connection.vendor != "postgresql":
         return None
-    settings = connection.settings_dict
-    address: Any = getattr(backend, "address", None)
-    there = place(getattr(address, "dsn", ""))
-    here = str(settings.get("HOST") or ""), str(settings.get("PORT") or "5432"), str(settings.get("NAME") or "")
-    if there != here:
-        return None
-    if submits not in _opened:  # the first submit of a process creates the schema, in a transaction of its own
-        app().portal.call(core_of(app()).client.store)
-        _opened.add(submits)
-    return submits
+    pair = submits, alias, str(connection.settings_dict["NAME"])
+    if pair not in _same:
+        same = _is_same(getattr(backend, "address", None), alias)
+        if same:  # the first submit of a process creates the schema, in a transaction of its own
+            app().portal.call(core_of(app()).client.store)
+        _same[pair] = same
+    return submits if _same[pair] else None
 
 
-def place(dsn: str) -> tuple[str, str, str]:
-    """Return host, port and database of a URL."""
-    from urllib.parse import parse_qs, unquote, urlsplit
+def _is_same(address: Any, alias: str) -> bool:
+    try:
+        return place(getattr(address, "dsn", "")) == place(databases.dsn_of(f"{databases.SCHEME}://{alias}"))
+    except InvalidOptions:  # Django connects in a way of its own, so nobody knows whether the places are one
+        return False
 
+
+def place(dsn: str) -> tuple[str, str, str, str]:
+    """Return host, port, database and service of a URL."""
     parts = urlsplit(dsn)
-    given = parse_qs(parts.query)
-    host = parts.hostname or (given.get("host") or [""])[0]
-    port = str(parts.port or (given.get("port") or ["5432"])[0])
-    return host, port, unquote(parts.path.lstrip("/"))
+    given = dict(parse_qsl(parts.query))
+    host = parts.hostname or given.get("host", "")
+    port = str(parts.port or given.get("port", "5432"))
+    return host, port, unquote(parts.path.lstrip("/")), given.get("service", "")

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +19,16 @@ from rota.store import RunQuery, WorkerSeen
 ROOT = Path(__file__).parents[3]
 MANAGE = (sys.executable, "-m", "tests.django.served.manage")
 PATIENCE = 60.0
+
+
+@cache
+def more_servers() -> str:
+    """Return the folder with the servers that are no part of the environment of development; fetch them if need be."""
+    folder = ROOT / ".cache" / f"servers-{sys.version_info.major}.{sys.version_info.minor}"
+    if not (folder / "daphne").exists():
+        words = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder))
+        subprocess.run([sys.executable, *words, "-r", str(ROOT / "requirements" / "servers.txt")], check=True)
+    return str(folder)
 
 
 class Site:

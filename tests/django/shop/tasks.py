@@ -2,18 +2,20 @@
 
 import asyncio
 import os
-import signal
 import sys
-import time
+import threading
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from asgiref.sync import sync_to_async
 
 from rota import Limit, Rate, Retry
 from rota.django import task
 from tests.django.shop.models import Order
+
+meeting = threading.Barrier(10)
+"""Where calls wait for each other: those that cannot be there at the same time never pass."""
 
 
 @task
@@ -43,6 +45,15 @@ def fail(message: str) -> None:
     raise ValueError(message)
 
 
+class OutOfPaper(Exception):
+    """An exception of the project's own."""
+
+
+@task
+def print_receipt() -> None:
+    raise OutOfPaper("tray 2")
+
+
 @task(takes_context=True, max_attempts=3, backoff=lambda error, result: 0.0)
 def third_time(context: Any, path: str) -> list[Any]:
     with Path(path).open("a") as file:
@@ -50,6 +61,12 @@ def third_time(context: Any, path: str) -> list[Any]:
     if context.attempt < 3:
         raise KeyError(context.attempt)
     return [context.attempt, context.task_result.id]
+
+
+@task(max_attempts=23, backoff=lambda error, result: 0.0)
+def fails_often() -> None:
+    """Fail more often than a store keeps attempts."""
+    raise LookupError
 
 
 @task
@@ -89,23 +106,44 @@ def write(path: str, line: str) -> None:
 
 
 @task
-def write_slowly(path: str, line: str, seconds: float) -> None:
-    write.func(path, f"{line} begins")
-    time.sleep(seconds)
-    write.func(path, f"{line} ends")
+def hold(name: str, go: str) -> None:
+    """Do not end before the file `go` is there when the call begins."""
+    if not Path(go).exists():
+        print(f"{name} holds", flush=True)
+        threading.Event().wait(300)
 
 
-@task(lost="retry")
-def kill_the_worker_once(path: str) -> str:
-    if not Path(path).exists():
-        Path(path).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "second"
+@task
+def finish(go: str) -> str:
+    """End when the file `go` is there."""
+    print("works", flush=True)
+    while not Path(go).exists():
+        threading.Event().wait(0.02)
+    return "finished"
 
 
 @task(executor="process")
-def in_a_child(name: str) -> list[Any]:
-    return [os.getpid(), Order.objects.filter(name=name).count(), connection.vendor]
+def in_a_child(name: str) -> dict[str, Any]:
+    """Say which process this is, which sockets it had before its first query, and what it sees."""
+    files = [f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd")]
+    sockets = [os.readlink(each) for each in files if os.path.islink(each)]
+    return {"pid": os.getpid(), "sockets": sockets, "orders": Order.objects.filter(name=name).count()}
+
+
+@task
+def see_together(name: str) -> bool:
+    """Query, and return when all seats are here: each has its own thread then."""
+    Order.objects.filter(name=name).exists()
+    meeting.wait(20)
+    return Order.objects.filter(name=name).exists()
+
+
+@task
+async def see_together_async(name: str) -> int:
+    """Query in the thread of this call, and return when as many threads are here as `meeting` waits for."""
+    count = await Order.objects.filter(name=name).acount()
+    await sync_to_async(meeting.wait)(20)
+    return count
 
 
 @task(
