@@ -4,10 +4,11 @@ import asyncio
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
+from apscheduler.jobstores.memory import MemoryJobStore  # type: ignore[import-untyped]
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[import-untyped]
 from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-untyped]
 from apscheduler.triggers.combining import AndTrigger, OrTrigger  # type: ignore[import-untyped]
@@ -19,6 +20,7 @@ from rota.movein.code import write_code
 from rota.movein.fires import fires_of, prove
 from rota.movein.plan import Row, Source
 from tests.movein import jobs
+from tests.requirement import requirement
 
 NOW = datetime(2026, 11, 17, 9, 30, tzinfo=UTC)
 PARIS = ZoneInfo("Europe/Paris")
@@ -35,6 +37,7 @@ def row_of(trigger: object = "cron", func: Any = jobs.nightly, **options: Any) -
     return row
 
 
+@requirement("1.17")
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
@@ -82,6 +85,16 @@ def test_the_first_hour_after_a_short_day_is_a_named_difference() -> None:
     row = row_of(hour=0, minute=15)
     shown = [(each.by, f"{each.at.astimezone(PARIS):%d %b %H:%M}", each.why) for each in row.differences]
     assert shown == [("rota", "29 Mar 00:15", "the clocks go from 02:00 to 03:00 on the day before")]
+
+
+def test_a_fire_that_a_clock_change_weeks_before_loses_is_a_named_difference() -> None:
+    row = row_of(month="*", timezone=ZoneInfo("Australia/Lord_Howe"))
+    shown = [(each.by, each.at, each.why) for each in row.differences]
+    gap = "the clocks go from 02:00 to 02:30 on 2027-10-03, before its first fire"
+    assert shown == [("rota", datetime(2027, 10, 31, 13, tzinfo=UTC), gap)]
+    proof = prove(row, NOW)
+    assert proof is not None
+    assert not proof.unnamed
 
 
 def test_the_terms_of_a_job_are_carried_over() -> None:
@@ -178,3 +191,27 @@ def test_a_scheduler_that_its_module_starts_runs_no_job() -> None:
 def test_something_else_is_refused() -> None:
     with pytest.raises(InvalidOptions, match="is a dict, not a scheduler"):
         read_scheduler(dict, "shop:jobs", NOW)
+
+
+@requirement("1.17")
+def test_stored_jobs_fire_up_to_the_cut_over_and_others_are_named(tmp_path: Path) -> None:
+    """Played by APScheduler's own scheduler over the same job store."""
+    cut = datetime(2026, 11, 19, 9, tzinfo=UTC)
+    store = SQLAlchemyJobStore(f"sqlite:///{tmp_path}/jobs.db")
+    scheduler = BackgroundScheduler(timezone="UTC", jobstores={"default": store, "memory": MemoryJobStore()})
+    scheduler.start(paused=True)
+    scheduler.add_job(jobs.nightly, "cron", minute=0, id="hourly", next_run_time=NOW)
+    scheduler.add_job(jobs.nightly, "interval", days=30, id="monthly", start_date=cut + timedelta(days=5))
+    scheduler.add_job(jobs.nightly, "cron", hour=3, id="here", jobstore="memory")
+    stop = read(scheduler).stop_at
+    assert stop is not None
+    for _ in range(2):
+        assert stop(cut) == [
+            "APScheduler removes a job after its last fire before then",
+            "no job store can stop here: the process of the scheduler has to, at that instant",
+        ]
+    hourly, monthly = (cast("Any", store.lookup_job(id)) for id in ("hourly", "monthly"))
+    assert monthly.next_run_time is None, "paused: it has no fire before"
+    fires = [hourly.trigger.get_next_fire_time(None, cut - timedelta(minutes=minutes)) for minutes in (60, 1)]
+    assert fires == [cut - timedelta(hours=1), None], "a fire at the cut-over is rota's"
+    scheduler.shutdown()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ from rota import InvalidOptions
 from rota.movein.beat_db import QUERY, read_beat
 from rota.movein.celery_cron import FIELDS, read_field
 from rota.movein.code import write_code
-from rota.movein.database import read_django, read_url
+from rota.movein.database import by_url, of_django
 from rota.movein.plan import Row, Source
 from storekit.servers.postgres import PostgresServer
 
@@ -25,6 +25,7 @@ PREFIX = "django_celery_beat_"
 SCHEMA = f"""
 CREATE TABLE {PREFIX}intervalschedule (id integer PRIMARY KEY, every integer, period varchar(24));
 CREATE TABLE {PREFIX}clockedschedule (id integer PRIMARY KEY, clocked_time TIMESTAMP);
+CREATE TABLE {PREFIX}periodictasks (ident smallint PRIMARY KEY, last_update TIMESTAMP NOT NULL);
 CREATE TABLE {PREFIX}solarschedule (id integer PRIMARY KEY, event varchar(24));
 CREATE TABLE {PREFIX}crontabschedule (id integer PRIMARY KEY, minute varchar(240), hour varchar(96),
     day_of_week varchar(64), day_of_month varchar(124), month_of_year varchar(64), timezone varchar(63));
@@ -82,7 +83,7 @@ def url(tmp_path: Path) -> str:
 
 
 def read(url: str) -> Source:
-    return read_beat(read_url(url, QUERY), url, NOW)
+    return read_beat(by_url(url), url, NOW)
 
 
 def by_name(source: Source) -> dict[str, Row]:
@@ -139,11 +140,11 @@ def test_the_code_calls_the_tasks_by_their_names(url: str) -> None:
 
 def test_django_settings_say_where_the_tables_are(url: str, tmp_path: Path) -> None:
     default = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "beat.db"}
-    assert len(read_django(SimpleNamespace(DATABASES={"default": default}), QUERY)) == len(ROWS)
+    assert len(of_django(SimpleNamespace(DATABASES={"default": default})).read(QUERY)) == len(ROWS)
     with pytest.raises(InvalidOptions, match="mysql"):
-        read_django(SimpleNamespace(DATABASES={"default": {"ENGINE": "django.db.backends.mysql"}}), QUERY)
+        of_django(SimpleNamespace(DATABASES={"default": {"ENGINE": "django.db.backends.mysql"}}))
     with pytest.raises(InvalidOptions, match="unable to open"):
-        read_url(f"sqlite:///{tmp_path}/nothing.db", QUERY)
+        by_url(f"sqlite:///{tmp_path}/nothing.db").read(QUERY)
     assert not (tmp_path / "nothing.db").exists()
 
 
@@ -213,5 +214,44 @@ def test_postgresql_is_read_too(postgres: PostgresServer, namespace: str) -> Non
     rows = by_name(read(f"{postgres.url}&search_path={namespace}"))
     assert str(rows["often"].trigger) == "every 5m anchor 2026-11-17T09:27:30Z"
     assert len(rows) == 10
+    stopped(read(f"{postgres.url}&search_path={namespace}"))
+    assert by_name(read(f"{postgres.url}&search_path={namespace}"))["often"].timed.end == CUT - timedelta(
+        milliseconds=1
+    )
     with pytest.raises(InvalidOptions, match="periodictask"):
         read(postgres.url)
+
+
+CUT = datetime(2026, 11, 20, 4, tzinfo=UTC)
+
+
+def stopped(source: Source) -> None:
+    assert source.stop_at is not None
+    assert "dropped by Celery" in source.stop_at(CUT)[0]
+
+
+def test_stopped_rows_end_at_the_cut_over_and_beat_notices(url: str) -> None:
+    before = by_name(read(url))
+    stopped(read(url))
+    after = by_name(read(url))
+    for name, row in after.items():
+        if before[name].refused:
+            assert row.refused == before[name].refused
+        else:
+            assert row.timed.end == CUT - timedelta(milliseconds=1), name
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        read_at = "SELECT last_update FROM django_celery_beat_periodictasks"
+        assert connection.execute(read_at).fetchall() == [("2026-11-17 09:30:00",)]
+        stopped(read(url))
+        assert connection.execute(read_at).fetchall() == [("2026-11-17 09:30:00",)], "one row, however often"
+        ended = "SELECT expires FROM django_celery_beat_periodictask WHERE name = 'ended'"
+        assert connection.execute(ended).fetchall() == [("2020-02-01 00:00:00",)]
+
+
+def test_a_database_that_cannot_be_written_is_named(url: str) -> None:
+    source = read(url)
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute("DROP TABLE django_celery_beat_periodictasks")
+    with pytest.raises(InvalidOptions, match="no such table"):
+        stopped(source)
+    assert {row.timed.end for row in read(url).rows} == {row.timed.end for row in source.rows}, "all or nothing"

@@ -14,6 +14,7 @@ from rota.movein.fires import fires_of, torn
 from rota.movein.plan import Row
 from rota.testing import simulate
 from tests.movein import jobs
+from tests.requirement import requirement
 
 PARIS = ZoneInfo("Europe/Paris")
 NIGHTS = (datetime(2027, 3, 27, 22, tzinfo=UTC), datetime(2027, 10, 30, 22, tzinfo=UTC))
@@ -32,6 +33,7 @@ def by_apscheduler(minute: str, hour: str) -> Row:
     return read_scheduler(lambda: scheduler, "", NOW).rows[0]
 
 
+@requirement("1.17")
 @pytest.mark.parametrize(("minute", "hour"), [("30", "2"), ("*/15", "*"), ("10", "1-4"), ("0,30", "2,5")])
 @pytest.mark.parametrize("made", [by_celery, by_apscheduler])
 def test_each_reading_is_fired_once_or_the_cut_over_is_refused(

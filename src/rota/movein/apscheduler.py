@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec.structs import replace
@@ -14,12 +13,12 @@ from msgspec.structs import replace
 from rota.domain.intake import Timed
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import At, Every, Trigger
-from rota.domain.triggers.zones import zone_name
 from rota.errors import InvalidOptions
 from rota.movein.code import literals
 from rota.movein.fields import CronSets, spell
-from rota.movein.fires import with_named
+from rota.movein.fires import with_named, zone_of
 from rota.movein.plan import Fires, Row, Source, named_apart, refuse
+from rota.movein.stops import stop_jobs
 
 DEFAULTS: Mapping[str, Any] = {"misfire_grace_time": 1, "coalesce": True, "max_instances": 1}
 FIRST_WEEKDAY = 1
@@ -57,14 +56,17 @@ def read_scheduler(load: Callable[[], object], where: str, now: datetime) -> Sou
     if not isinstance(scheduler, BaseScheduler):
         raise InvalidOptions(f"{where} is a {type(scheduler).__name__}, not a scheduler of APScheduler 3")
     defaults = {**DEFAULTS, **getattr(scheduler, "_job_defaults", {})}
-    rows = named_apart(_row(job, defaults, now) for job in jobs_of(scheduler))
+    jobs = jobs_of(scheduler)
+    rows = named_apart(_row(job, defaults, now) for job in jobs)
+    carried = [str(job.id) for job, row in zip(jobs, rows, strict=True) if not row.refused]
     return Source(
         kind="apscheduler",
         where=where,
         rows=rows,
         notes=[LOSSY],
         engine="APScheduler's own triggers",
-        stop="call scheduler.pause() or remove its jobs at that instant",
+        stop="say --disable-source (for jobs in a job store), or call scheduler.pause() at that instant",
+        stop_at=stop_jobs(scheduler, carried),
     )
 
 
@@ -205,7 +207,7 @@ def _with_trigger(row: Row, trigger: Any, next_run: datetime | None, now: dateti
     kind = type(trigger).__name__ if type(trigger).__module__.startswith("apscheduler.") else ""
     match kind:
         case "CronTrigger":
-            tz, sets, spread = _zone(trigger.timezone), cron_sets(trigger), trigger.jitter or 0
+            tz, sets, spread = zone_of(trigger.timezone), cron_sets(trigger), trigger.jitter or 0
             return _cron_row(replace(row, tz=tz), [sets.trigger(tz, dst) for dst in DSTS], _bare(trigger), spread, now)
         case "IntervalTrigger":
             anchor = _whole(next_run or trigger.start_date)
@@ -241,7 +243,7 @@ def _or_row(row: Row, trigger: Any, now: datetime) -> Row:
     parts = cast("list[Any]", trigger.triggers)
     if any(type(part).__name__ != "CronTrigger" for part in parts):
         raise ValueError("an OrTrigger with other parts than CronTriggers counts from whichever fired last")
-    zones = {_zone(part.timezone) for part in parts}
+    zones = {zone_of(part.timezone) for part in parts}
     if len(zones) > 1 or any(part.start_date or part.end_date or part.jitter for part in parts):
         raise ValueError("the parts of the OrTrigger have zones, dates or jitter of their own: make a job of each")
     tz, sets = zones.pop(), [cron_sets(part) for part in parts]
@@ -340,17 +342,6 @@ def _bare(trigger: Any) -> Any:
     if type(trigger).__name__ == "CronTrigger":
         bare.start_date = None
     return bare
-
-
-def _zone(tz: Any) -> str:
-    name = (
-        getattr(tz, "key", None) or getattr(tz, "zone", None) or ("UTC" if tz.utcoffset(None) == timedelta(0) else None)
-    )
-    found = zone_name(name)
-    if found is None:
-        raise ValueError(f"its zone {tz} has no name: give the trigger one, such as Europe/Paris")
-    ZoneInfo(found)
-    return found
 
 
 def _aware(instant: Any) -> datetime | None:

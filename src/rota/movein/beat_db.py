@@ -14,7 +14,9 @@ from rota.domain.triggers.zones import zone_name
 from rota.errors import InvalidOptions
 from rota.movein.celery_cron import crontab_row
 from rota.movein.code import literals
+from rota.movein.database import Database
 from rota.movein.plan import Row, Source, named_apart, refuse
+from rota.movein.stops import stop_beat
 
 QUERY = """
 SELECT t.name, t.task, t.args, t.kwargs, t.queue, t.exchange, t.routing_key, t.headers, t.priority, t.expires,
@@ -39,16 +41,19 @@ NOTES = (
 Record = Mapping[str, Any]
 
 
-def read_beat(records: Sequence[Record], where: str, now: datetime, tz: str | None = None) -> Source:
+def read_beat(database: Database, where: str, now: datetime, tz: str | None = None) -> Source:
     """Return the rows of the tables. `tz` is the zone of all crontabs if beat ignores their own."""
+    records = database.read(QUERY)
     rows = named_apart(_row(record, now, tz) for record in records)
+    carried = [str(record["name"]) for record, row in zip(records, rows, strict=True) if not row.refused]
     return Source(
         kind="beat-db",
         where=where,
         rows=rows,
         notes=NOTES,
         engine="Celery's own crontab" if any(row.engine for row in rows) else "",
-        stop="set `expires` of its rows to that instant (django_celery_beat_periodictask), or stop beat",
+        stop="say --disable-source (it sets `expires` of its rows to that instant), or stop beat then",
+        stop_at=stop_beat(carried, database.write, now),
     )
 
 
@@ -75,7 +80,7 @@ def _row(record: Record, now: datetime, tz: str | None) -> Row:
     )
     try:
         args, kwargs = _document(record["args"], list), _document(record["kwargs"], dict)
-        row = replace(row, tz=zone_name(zone) or "UTC", args=args, kwargs=kwargs, **_code(task, args, kwargs))
+        row = replace(row, tz=zone_name(zone) or "UTC", args=args, kwargs=kwargs, **call_code(task, args, kwargs))
         return _timed_row(row, record, now)
     except ValueError as error:
         return refuse(row, str(error))
@@ -143,7 +148,7 @@ def _document(text: object, kind: type) -> Any:
     return found
 
 
-def _code(task: str, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, Any]:
+def call_code(task: str, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, Any]:
     """Return the function of the code: a plain call of a Celery task runs it in the caller's process."""
     if DOTTED.fullmatch(task):
         return {"imports": [f"import {task.rpartition('.')[0]}"], "body": [f"{task}({literals(args, kwargs)})"]}

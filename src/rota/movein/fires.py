@@ -1,16 +1,18 @@
 """Compares when a source and rota fire: around clock changes to name the differences, over 400 days to prove them."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.triggers import Trigger
-from rota.domain.triggers.zones import find_zone
+from rota.domain.triggers.zones import find_zone, zone_name
 from rota.movein.plan import Difference, Fires, Row
 
 DAYS = 400
@@ -48,6 +50,18 @@ def clock_changes(tz: str, start: datetime, end: datetime) -> list[ClockChange]:
     return found
 
 
+def zone_of(tz: Any) -> str:
+    """Return the name of a zone object; ValueError if it has none, as a fixed offset has."""
+    name = (
+        getattr(tz, "key", None) or getattr(tz, "zone", None) or ("UTC" if tz.utcoffset(None) == timedelta(0) else None)
+    )
+    found = zone_name(name)
+    if found is None:
+        raise ValueError(f"its zone {tz} has no name: give the trigger one, such as Europe/Paris")
+    ZoneInfo(found)
+    return found
+
+
 def fires_of(trigger: Trigger, start: datetime, end: datetime) -> Iterator[datetime]:
     fire = trigger.next_after(start)
     while fire is not None and fire <= end:
@@ -63,7 +77,7 @@ def with_named(row: Row, now: datetime, candidates: Sequence[Trigger] = ()) -> R
     if row.trigger is None or row.model is None:
         return row
     changes = clock_changes(row.tz, now, now + timedelta(days=DAYS))
-    windows = _joined([(max(now, each.at - AROUND), each.at + AROUND) for each in changes])
+    windows = _joined([_around(each, row.trigger, now) for each in changes])
     theirs = [set(row.model(*window)) for window in windows]
     best: tuple[tuple[int, int], Trigger, list[Difference]] | None = None
     for trigger in candidates or (row.trigger,):
@@ -79,6 +93,15 @@ def with_named(row: Row, now: datetime, candidates: Sequence[Trigger] = ()) -> R
     return replace(row, trigger=best[1], differences=tuple(sorted(best[2])))
 
 
+def _around(change: ClockChange, trigger: Trigger, now: datetime) -> tuple[datetime, datetime]:
+    """Return the hours around a clock change and, where the trigger does not fire in them, up to its first fire.
+
+    A source that counts in elapsed time may land beside that fire, however far behind the change it lies.
+    """
+    first = trigger.next_after(change.at) or change.at
+    return max(now, change.at - AROUND), min(first, now + timedelta(days=DAYS)) + AROUND
+
+
 def _score(apart: Iterable[Difference], tz: str) -> tuple[int, int]:
     """Return by how many fires the days differ, and how many instants do."""
     days, count, zone = Counter[str](), 0, ZoneInfo(tz)
@@ -89,18 +112,25 @@ def _score(apart: Iterable[Difference], tz: str) -> tuple[int, int]:
 
 
 def _apart(ours: set[datetime], theirs: set[datetime], tz: str, changes: Sequence[ClockChange]) -> Iterator[Difference]:
+    shared = sorted(ours & theirs)
     for at in ours ^ theirs:
-        yield Difference(at, "rota" if at in ours else "source", _why(at, tz, changes))
+        yield Difference(at, "rota" if at in ours else "source", _why(at, tz, changes, shared))
 
 
-def _why(at: datetime, tz: str, changes: Sequence[ClockChange]) -> str:
-    """Return the clock change on the day of an instant, or on the day before: APScheduler walks over the first hour of
-    the day after a short one. Empty if there is none."""
+def _why(at: datetime, tz: str, changes: Sequence[ClockChange], shared: Sequence[datetime]) -> str:
+    """Return the clock change that explains why only one fires at an instant; empty if none does.
+
+    It is on the same day; on the day before, since APScheduler walks over the first hour of the day after a short one;
+    or further back with no `shared` fire since, as when that walk goes from the month before into this one.
+    """
     day = at.astimezone(ZoneInfo(tz)).date()
     for back, when in ((0, ""), (1, " on the day before")):
         for each in changes:
             if day - timedelta(days=back) in (each.before.date(), each.after.date()):
                 return f"{each.words}{when}"
+    past = [each for each in changes if each.at <= at]
+    if past and bisect_right(shared, past[-1].at) == bisect_left(shared, at):
+        return f"{past[-1].words} on {past[-1].after:%Y-%m-%d}, before its first fire"
     return ""
 
 

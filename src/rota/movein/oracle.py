@@ -15,7 +15,7 @@ SINGLE = re.compile(r"\b(\w+)-\1(?:/\d+)?(?![\w-])")
 """`5-5`: croniter takes it for every value."""
 
 
-def croniter_fires(expr: str, tz: str) -> Fires | None:
+def croniter_fires(expr: str, tz: str, dst: str = "vixie") -> Fires | None:
     """Return croniter's fires. On the days of a clock change, where croniter itself is wrong, they are rota's own."""
     if find_spec("croniter") is None:
         return None
@@ -23,7 +23,7 @@ def croniter_fires(expr: str, tz: str) -> Fires | None:
     def fires(start: datetime, end: datetime) -> Iterator[datetime]:
         from croniter import croniter  # type: ignore[import-untyped]
 
-        zone, made, plain = ZoneInfo(tz), Cron(expr, tz), SINGLE.sub(r"\1", expr)
+        zone, made, plain = ZoneInfo(tz), Cron(expr, tz, dst), SINGLE.sub(r"\1", expr)
         changes = clock_changes(tz, start - timedelta(days=2), end + timedelta(days=2))
         at = start
         for change in [*changes, None]:

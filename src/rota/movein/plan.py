@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from rota.domain.intake import Options, Timed
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
+from rota.movein.stops import Stop
 
 ROWS_LIMIT = 10_000
 """The most schedules that one import reads."""
@@ -77,7 +78,7 @@ class Source(Struct, frozen=True, kw_only=True):
     """What an import has read."""
 
     kind: str
-    """The word of the command: crontab, apscheduler, beat-db."""
+    """The word of the command: crontab, apscheduler, beat-db, celery, k8s."""
     where: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()
@@ -88,12 +89,14 @@ class Source(Struct, frozen=True, kw_only=True):
     prelude: Sequence[str] = ()
     """Lines of Python before the tasks."""
     stop: str = ""
-    """How to stop the source at the instant of the cut-over."""
+    """How people stop the source at the instant of the cut-over."""
+    stop_at: Stop | None = None
+    """Stops the source at an instant; None if rota cannot."""
 
 
 def refuse(row: Row, reason: str) -> Row:
-    """Return the row without a trigger. A guess would be worse than none."""
-    return replace(row, refused=reason, trigger=None, model=None, engine=None)
+    """Return the row without a trigger. A guess would be worse than none. Its arguments may be no JSON."""
+    return replace(row, refused=reason, trigger=None, model=None, engine=None, args=(), kwargs={})
 
 
 def named_apart(rows: Iterable[Row]) -> list[Row]:
