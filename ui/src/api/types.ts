@@ -332,6 +332,12 @@ export interface GetOperationsAnswer {
   now: string;
 }
 
+export interface GetPlansNameAnswer {
+  items: Run[];
+  next: string | null;
+  now: string;
+}
+
 export interface GetRunsAnswer {
   items: Run[];
   next: string | null;
@@ -351,6 +357,19 @@ export interface GetSchedulesIdTicksAnswer {
   now: string;
 }
 
+export interface GetSessionsAnswer {
+  items: GetSessionsAnswerItems[];
+  next: string | null;
+  now: string;
+}
+
+export interface GetSessionsAnswerItems {
+  id: string;
+  created_at: string;
+  expires_at: string | null;
+  here: boolean;
+}
+
 export interface GetStatsAnswer {
   items: Stat[];
   next: string | null;
@@ -361,6 +380,25 @@ export interface GetTasksAnswer {
   items: Task[];
   next: string | null;
   now: string;
+}
+
+export interface GetTasksNameKeysAnswer {
+  items: GetTasksNameKeysAnswerItems[];
+  next: string | null;
+  now: string;
+  more?: boolean;
+}
+
+export interface GetTasksNameKeysAnswerItems {
+  key: string;
+  run: string | null;
+  state: string | null;
+  due_at: string | null;
+  rests_until: string | null;
+  breaker: boolean;
+  succeeded_at: string | null;
+  finished_at: string | null;
+  failures: number;
 }
 
 export interface GetTimelineAnswer {
@@ -383,6 +421,10 @@ export interface KeepBody {
   failed?: number;
   most?: number;
   least?: number;
+}
+
+export interface KeysQuery {
+  q?: string | null;
 }
 
 export interface LimitBody {
@@ -459,10 +501,10 @@ export interface Me {
   rights: string[];
   tasks: string[];
   expires: string | null;
+  namespaces?: string[];
 }
 
 export interface NewRunBody {
-  task: string;
   args?: Record<string, unknown>;
   id?: string | null;
   key?: string | null;
@@ -472,12 +514,15 @@ export interface NewRunBody {
   at?: string | null;
   expires?: number | string | null;
   unique?: "active" | "done" | "queued" | null;
+  within?: number | null;
+  join?: "keep" | "push" | "refuse" | "set" | null;
   timeout?: number | null;
   retry?: number | null;
   lost?: "fail" | "retry" | null;
   headers?: Record<string, string> | null;
   unknown_ok?: boolean;
   note?: string | null;
+  task: string;
 }
 
 export interface NoteBody {
@@ -522,6 +567,15 @@ export interface OperationsQuery {
   cursor?: string | null;
 }
 
+export interface OverrideBody {
+  enabled?: boolean | null;
+  limit?: number | LimitBody | null;
+  rate?: RateBody | null;
+  retry?: number | RetryBody | null;
+  timeout?: number | null;
+  note?: string | null;
+}
+
 export interface PauseBody {
   until?: string | null;
   note?: string | null;
@@ -529,6 +583,12 @@ export interface PauseBody {
 
 export interface PeriodsQuery {
   last?: number;
+}
+
+export interface PlanQuery {
+  period: string;
+  limit?: number;
+  cursor?: string | null;
 }
 
 export interface PostFlowsNameStartAnswer {
@@ -652,6 +712,7 @@ export interface PulledRun {
   deadline: string | null;
   headers: Record<string, string>;
   saved: unknown;
+  results: Record<string, unknown>;
 }
 
 export interface PutSchedulesIdAnswer {
@@ -681,6 +742,10 @@ export interface PutSchedulesIdAnswer {
   unique: unknown;
   catch_up: string;
   grace: number | null;
+  timeout: number | null;
+  retry: RunPolicyRetry | null;
+  lost: string;
+  expect: string | null;
   start: string | null;
   end: string | null;
   buffer: number | null;
@@ -805,6 +870,26 @@ export interface RunAttempts {
   trace: string;
 }
 
+export interface RunBody {
+  args?: Record<string, unknown>;
+  id?: string | null;
+  key?: string | null;
+  queue?: string | null;
+  priority?: number | null;
+  delay?: number | null;
+  at?: string | null;
+  expires?: number | string | null;
+  unique?: "active" | "done" | "queued" | null;
+  within?: number | null;
+  join?: "keep" | "push" | "refuse" | "set" | null;
+  timeout?: number | null;
+  retry?: number | null;
+  lost?: "fail" | "retry" | null;
+  headers?: Record<string, string> | null;
+  unknown_ok?: boolean;
+  note?: string | null;
+}
+
 export interface RunCooldowns {
   failures: number;
   seconds: number;
@@ -871,6 +956,7 @@ export interface RunPolicy {
   lost: "retry" | "fail";
   max_losses: number;
   own_retry: boolean;
+  overridden_retry: boolean;
 }
 
 export interface RunPolicyRetry {
@@ -928,6 +1014,10 @@ export interface Schedule {
   unique: unknown;
   catch_up: string;
   grace: number | null;
+  timeout: number | null;
+  retry: RunPolicyRetry | null;
+  lost: string;
+  expect: string | null;
   start: string | null;
   end: string | null;
   buffer: number | null;
@@ -956,7 +1046,7 @@ export interface ScheduleBody {
   end?: string | null;
   expect?: string | null;
   timeout?: number | null;
-  retry?: number | null;
+  retry?: number | RetryBody | null;
   lost?: "fail" | "retry" | null;
   paused?: boolean;
   unknown_ok?: boolean;
@@ -1025,7 +1115,7 @@ export interface Started {
 
 export interface Stat {
   minute: string;
-  task: string;
+  task: string | null;
   succeeded: number;
   failed: number;
   retried: number;
@@ -1036,11 +1126,18 @@ export interface Stat {
   run_p95: number | null;
   wait_seconds: number;
   run_seconds: number;
+  origin: string | null;
+  cancelled: number;
+  snoozed: number;
+  lost: number;
 }
 
 export interface StatQuery {
   minutes?: number;
+  every?: "all" | "day" | "hour" | "minute";
+  group_by?: ("origin" | "task")[];
   task?: string | null;
+  origin?: string | null;
 }
 
 export interface StreamQuery {
@@ -1055,6 +1152,7 @@ export interface Submitted {
   run: string;
   reason: string;
   created: boolean;
+  ended?: Record<string, unknown> | null;
 }
 
 export interface SwitchBody {
@@ -1075,10 +1173,12 @@ export interface Task {
   enabled: boolean;
   enabled_here: boolean | null;
   paused: boolean;
+  paused_until: string | null;
   paused_keys: string[];
-  limit: TaskLimit | null;
-  limits: TaskLimit[];
-  rate: TaskRate | null;
+  overrides: TaskOverrides | null;
+  limit: TaskOverridesLimit | null;
+  limits: TaskOverridesLimit[];
+  rate: TaskOverridesRate | null;
   activity: TaskActivity | null;
   priority: number;
   queue: string;
@@ -1139,17 +1239,44 @@ export interface TaskKeep {
   least: number;
 }
 
-export interface TaskLimit {
+export interface TaskOverrides {
+  version: number;
+  enabled: boolean | null;
+  limit: TaskOverridesLimit | null;
+  rate: TaskOverridesRate | null;
+  retry: TaskOverridesRetry | null;
+  timeout: number | null;
+  note: string | null;
+  by: string | null;
+  at: string;
+}
+
+export interface TaskOverridesLimit {
   total: number | null;
   per_key: number | null;
   name: string | null;
 }
 
-export interface TaskRate {
+export interface TaskOverridesRate {
   n: number;
   per: number;
   burst: number;
   per_key: boolean;
+}
+
+export interface TaskOverridesRetry {
+  limit: number | null;
+  backoff: string;
+  delay: number;
+  max_delay: number;
+  jitter: number;
+  factor: number;
+}
+
+export interface TaskPauseBody {
+  note?: string | null;
+  key?: string | null;
+  until?: string | null;
 }
 
 export interface TaskShare {
@@ -1196,12 +1323,14 @@ export interface TimelineRowSegments {
 
 export interface TouchBody {
   args?: Record<string, unknown>;
+  note?: string | null;
 }
 
 export interface Touched {
   accepted: boolean;
   reason: string;
   run: string | null;
+  due_at: string | null;
 }
 
 export interface TriggerBody {
@@ -1220,16 +1349,6 @@ export interface TriggerView {
   findings: Finding[];
 }
 
-export interface TryBody {
-  args?: Record<string, unknown>;
-  key?: string | null;
-  unique?: "active" | "done" | "queued" | null;
-  delay?: number | null;
-  at?: string | null;
-  queue?: string | null;
-  unknown_ok?: boolean;
-}
-
 export interface UndoneView {
   done: number;
   skipped: number;
@@ -1237,6 +1356,7 @@ export interface UndoneView {
 
 export interface Waiting {
   wait?: number;
+  since_fence?: number | null;
 }
 
 export interface Why {
@@ -1277,6 +1397,8 @@ export interface Worker {
   silent_for: number;
   version: string;
   quiet: boolean;
+  began_at: string | null;
+  ahead: number;
 }
 
 export interface WorkerReport {
@@ -1290,13 +1412,15 @@ export interface Routes {
   "GET /me": { query: NoQuery; body: null; answer: Me };
   "POST /session": { query: NoQuery; body: LoginBody; answer: null };
   "DELETE /session": { query: NoQuery; body: null; answer: null };
+  "GET /sessions": { query: NoQuery; body: null; answer: GetSessionsAnswer };
+  "DELETE /sessions/{id}": { query: NoQuery; body: null; answer: null };
   "POST /runs": { query: NoQuery; body: NewRunBody; answer: Submitted };
   "GET /runs": { query: { state?: State[]; task?: string[]; key?: string | null; queue?: string[]; group?: string | null; schedule?: string | null; flow?: string | null; period?: string | null; origin?: string | null; worker?: string | null; error?: string | null; reason?: string | null; retry_of?: string | null; since?: string | null; until?: string | null; by?: "created" | "due" | "finished"; q?: string | null; order?: "created" | "due" | "finished"; limit?: number; cursor?: string | null }; body: null; answer: GetRunsAnswer };
   "POST /runs/batch": { query: NoQuery; body: Batch; answer: BatchAnswer };
-  "GET /runs/{id}": { query: { wait?: number }; body: null; answer: Run };
+  "GET /runs/{id}": { query: { wait?: number; since_fence?: number | null }; body: null; answer: Run };
   "PATCH /runs/{id}": { query: NoQuery; body: RunPatch; answer: Run };
   "DELETE /runs/{id}": { query: { note?: string | null }; body: null; answer: null };
-  "GET /runs/{id}/logs": { query: NoQuery; body: null; answer: LogsAnswer };
+  "GET /runs/{id}/log": { query: NoQuery; body: null; answer: LogsAnswer };
   "GET /runs/{id}/result": { query: NoQuery; body: null; answer: Record<string, unknown> };
   "GET /runs/{id}/why": { query: NoQuery; body: null; answer: Why };
   "POST /runs/{id}/cancel": { query: NoQuery; body: NoteBody; answer: Changed };
@@ -1313,10 +1437,13 @@ export interface Routes {
   "GET /tasks": { query: NoQuery; body: null; answer: GetTasksAnswer };
   "GET /tasks/{name}": { query: NoQuery; body: null; answer: Task };
   "PUT /tasks/{name}": { query: NoQuery; body: TaskBody; answer: Task };
+  "PATCH /tasks/{name}": { query: NoQuery; body: OverrideBody; answer: Task };
+  "GET /tasks/{name}/schema": { query: NoQuery; body: null; answer: Record<string, unknown> };
+  "GET /tasks/{name}/keys": { query: { q?: string | null }; body: null; answer: GetTasksNameKeysAnswer };
   "GET /tasks/{name}/why": { query: { key?: string | null }; body: null; answer: Why };
-  "POST /tasks/{name}/pause": { query: NoQuery; body: SwitchBody; answer: Switched };
+  "POST /tasks/{name}/pause": { query: NoQuery; body: TaskPauseBody; answer: Switched };
   "POST /tasks/{name}/resume": { query: NoQuery; body: SwitchBody; answer: Switched };
-  "POST /tasks/{name}/try": { query: NoQuery; body: TryBody; answer: PostTasksNameTryAnswer };
+  "POST /tasks/{name}/try": { query: NoQuery; body: RunBody; answer: PostTasksNameTryAnswer };
   "POST /tasks/{name}/touch": { query: NoQuery; body: TouchBody; answer: Touched };
   "POST /claim": { query: NoQuery; body: ClaimBody; answer: Pulled };
   "POST /renew": { query: NoQuery; body: RenewBody; answer: Renewed };
@@ -1332,6 +1459,7 @@ export interface Routes {
   "POST /schedules/{id}/backfill": { query: NoQuery; body: BackfillBody; answer: PostSchedulesIdBackfillAnswer };
   "POST /triggers/explain": { query: NoQuery; body: TriggerBody; answer: TriggerView };
   "GET /preview": { query: { days?: number; tz?: string | null; task?: string | null }; body: null; answer: Preview };
+  "GET /plans/{name}": { query: { period: string; limit?: number; cursor?: string | null }; body: null; answer: GetPlansNameAnswer };
   "GET /flows": { query: NoQuery; body: null; answer: GetFlowsAnswer };
   "GET /flows/{name}": { query: NoQuery; body: null; answer: Flow };
   "GET /flows/{name}/periods": { query: { last?: number }; body: null; answer: GetFlowsNamePeriodsAnswer };
@@ -1348,7 +1476,7 @@ export interface Routes {
   "PUT /marks/{task}/{key}": { query: NoQuery; body: NoteBody; answer: null };
   "DELETE /marks/{task}/{key}": { query: { note?: string | null }; body: null; answer: null };
   "GET /decisions": { query: { task?: string | null; key?: string | null; reason?: string | null; by?: string | null; since?: string | null; limit?: number }; body: null; answer: GetDecisionsAnswer };
-  "GET /stats": { query: { minutes?: number; task?: string | null }; body: null; answer: GetStatsAnswer };
+  "GET /stats": { query: { minutes?: number; every?: "all" | "day" | "hour" | "minute"; group_by?: ("origin" | "task")[]; task?: string | null; origin?: string | null }; body: null; answer: GetStatsAnswer };
   "GET /why": { query: { subject: string; key?: string | null }; body: null; answer: Why };
   "GET /audit": { query: { by?: string | null; action?: string | null; subject?: string | null; since?: string | null; until?: string | null; limit?: number; cursor?: string | null }; body: null; answer: GetAuditAnswer };
   "POST /audit/{id}/undo": { query: NoQuery; body: NoteBody; answer: UndoneView };

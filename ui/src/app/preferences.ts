@@ -37,6 +37,11 @@ export const theme = kept("theme", THEMES);
 export const zone = kept("zone", ZONES);
 export const density = kept("density", DENSITIES);
 
+const systemIsDark = signal(false);
+
+/** What is in force, by the theme or by the system. */
+export const scheme = computed(() => (theme.value === "auto" ? (systemIsDark.value ? "dark" : "light") : theme.value));
+
 export const MY_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** The zone in which times without a zone of their own are shown. */
@@ -47,6 +52,9 @@ export function following<T>(values: readonly T[], value: T): T {
 }
 
 export function startPreferences(): void {
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  systemIsDark.value = system.matches;
+  system.addEventListener("change", () => (systemIsDark.value = system.matches));
   effect(() => {
     document.documentElement.dataset["theme"] = theme.value;
     document.documentElement.dataset["density"] = density.value;

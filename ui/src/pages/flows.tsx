@@ -26,10 +26,10 @@ export default function FlowsPage() {
                 { name: "period", cell: (flow) => flow.period },
                 { name: "steps", right: true, cell: (flow) => flow.steps },
                 { name: "done", right: true, cell: (flow) => flow.done },
-                { name: "running", right: true, cell: (flow) => flow.running },
+                { name: "running", right: true, extra: true, cell: (flow) => flow.running },
                 { name: "waiting", right: true, extra: true, cell: (flow) => flow.waiting },
-                { name: "blocked", right: true, cell: (flow) => flow.blocked },
-                { name: "failed", right: true, cell: (flow) => flow.failed },
+                { name: "blocked", right: true, cell: (flow) => <Trouble count={flow.blocked} tone="odd" /> },
+                { name: "failed", right: true, cell: (flow) => <Trouble count={flow.failed} tone="bad" /> },
               ]}
             />
           )
@@ -37,4 +37,8 @@ export default function FlowsPage() {
       </Show>
     </>
   );
+}
+
+function Trouble({ count, tone }: { count: number; tone: string }) {
+  return <span class={count ? tone : "dim"}>{count}</span>;
 }

@@ -1,38 +1,118 @@
 import type { Signal } from "@preact/signals";
-import { density, DENSITIES, theme, THEMES, zone, ZONES } from "../app/preferences";
+import { ask } from "../api/client";
+import { useResource } from "../api/resource";
+import type { GetSessionsAnswerItems } from "../api/types";
+import { density, DENSITIES, MY_ZONE, theme, THEMES, zone, ZONES } from "../app/preferences";
 import { logout, me } from "../app/session";
+import { act } from "../parts/act";
+import { Show } from "../parts/empty";
 import { Head } from "../parts/page";
-import { Time } from "../parts/time";
+import { Table } from "../parts/table";
+import { Ago, Time } from "../parts/time";
+import "../styles/me.css";
+
+const RIGHTS: [string, string][] = [
+  ["read", "see runs, tasks, schedules, flows, workers and decisions"],
+  ["read:payload", "see arguments, results and tracebacks; secrets stay hidden"],
+  ["submit", "submit and touch tasks"],
+  ["operate", "retry, cancel, pause, resume; direct workers; read the audit"],
+  ["schedule", "add, change and delete schedules"],
+  ["work", "claim and settle runs, as a pull worker"],
+  ["metrics", "read the metrics"],
+  ["admin", "everything"],
+];
+const ZONE_WORDS = { mine: `mine (${MY_ZONE})`, schedule: "the schedule's own", utc: "UTC" };
 
 export default function MePage() {
   const who = me.value;
   return (
     <>
-      <Head title={who?.name ?? "Me"} about={who?.expires ? <>The token ends <Time at={who.expires} /></> : "The token does not end."}>
+      <Head title={who?.name ?? "Me"} about={who?.expires ? <>The token ends <Time at={who.expires} />.</> : "The token does not end by itself."}>
         <button type="button" onClick={() => void logout()}>
           Log out
         </button>
       </Head>
-      <div class="form">
-        <p>
-          Rights: {who?.rights.map((right) => <code key={right}>{right} </code>)}
-          {who?.tasks.length ? `, for the tasks ${who.tasks.join(", ")}` : ""}
-        </p>
-        <Choice name="Theme" of={theme} values={THEMES} />
-        <Choice name="Times in" of={zone} values={ZONES} />
-        <Choice name="Density" of={density} values={DENSITIES} />
+      <div class="columns me">
+        <section>
+          <h2>How it looks here</h2>
+          <div class="form">
+            <Choice name="Theme" of={theme} values={THEMES} words={{ auto: "as the system", light: "light", dark: "dark" }} />
+            <Choice name="Times" of={zone} values={ZONES} words={ZONE_WORDS} />
+            <Choice name="Rows" of={density} values={DENSITIES} words={{ dense: "dense", roomy: "roomy" }} />
+          </div>
+          <p class="dim">This browser keeps these choices. Nothing of them leaves it.</p>
+        </section>
+        <section>
+          <h2>What I may do</h2>
+          <ul class="rights">
+            {RIGHTS.map(([right, words]) => {
+              const has = who?.rights.includes(right) ?? false;
+              return (
+                <li key={right} data-has={has}>
+                  <span aria-hidden="true">{has ? "✓" : "–"}</span> <code>{right}</code>{" "}
+                  <span>
+                    {has ? words : `not this: ${words}`}
+                  </span>
+                </li>
+              );
+            })}
+          </ul>
+          {who?.tasks.length ? <p class="dim">Only for the tasks {who.tasks.join(", ")}.</p> : null}
+        </section>
       </div>
+      <Sessions />
     </>
   );
 }
 
-function Choice<T extends string>({ name, of, values }: { name: string; of: Signal<T>; values: readonly T[] }) {
+/** Where I am logged in. */
+function Sessions() {
+  const sessions = useResource("sessions", (signal) => ask("GET /sessions", { signal }));
+  async function end(session: GetSessionsAnswerItems): Promise<void> {
+    await act("DELETE /sessions/{id}", { path: { id: session.id } }, "The session has ended");
+    sessions.reload();
+  }
+  return (
+    <section class="part">
+      <h2>My sessions</h2>
+      <Show of={sessions}>
+        {(found) =>
+          found.items.length === 0 ? (
+            <p class="dim">This service keeps no sessions: another program says who you are.</p>
+          ) : (
+            <Table
+              label="Sessions"
+              rows={found.items}
+              keyOf={(session) => session.id}
+              columns={[
+                { name: "begun", cell: (session) => <Ago at={session.created_at} /> },
+                { name: "ends", cell: (session) => <Ago at={session.expires_at} /> },
+                { name: "session", wide: true, cell: (session) => (session.here ? <strong>this one</strong> : <span class="mono dim">{session.id.slice(0, 10)}</span>) },
+                {
+                  name: "do",
+                  cell: (session) =>
+                    !session.here && (
+                      <button type="button" class="small" onClick={() => void end(session)}>
+                        End it
+                      </button>
+                    ),
+                },
+              ]}
+            />
+          )
+        }
+      </Show>
+    </section>
+  );
+}
+
+function Choice<T extends string>({ name, of, values, words }: { name: string; of: Signal<T>; values: readonly T[]; words: Record<T, string> }) {
   return (
     <fieldset class="choice">
       <legend>{name}</legend>
       {values.map((value) => (
         <label key={value}>
-          <input type="radio" name={name} checked={of.value === value} onChange={() => (of.value = value)} /> {value}
+          <input type="radio" name={name} checked={of.value === value} onChange={() => (of.value = value)} /> {words[value]}
         </label>
       ))}
     </fieldset>

@@ -29,6 +29,7 @@ export default function WorkersPage() {
       {(found) => (
         <>
           <Head title="Workers" about={aboutOf(found.items)} />
+          <Troubles workers={found.items} />
           {found.items.length === 0 ? (
             <Empty title="No worker is at work" command="rota worker -A app">
               <p>Runs wait until a worker starts.</p>
@@ -70,13 +71,13 @@ function Workers({ label, workers, direct, stop }: ListProps) {
       keyOf={(worker) => worker.name}
       columns={[
         { name: "worker", cell: (worker) => <a href={hrefOf("/runs", { worker: worker.name, state: "running" })}>{worker.name}</a> },
-        { name: "is", cell: (worker) => worker.standing },
+        { name: "state", cell: (worker) => worker.standing },
         { name: "seats taken", cell: (worker) => <Seats worker={worker} /> },
         { name: "stuck", right: true, cell: (worker) => (worker.overdue ? <span class="bad">{worker.overdue}</span> : <span class="dim">0</span>) },
         { name: "heard", right: true, cell: (worker) => `${span(worker.silent_for)} ago` },
         { name: "host", extra: true, cell: (worker) => `${worker.host} ${worker.pid || ""}` },
         { name: "version", extra: true, cell: (worker) => worker.version },
-        { name: "queues and tasks", wide: true, extra: true, cell: (worker) => [...worker.queues.map((queue) => `queue ${queue}`), ...worker.tasks].join(", ") },
+        { name: "queues and tasks", wide: true, extra: true, cell: (worker) => <span title={worker.tasks.join("\n")}>{[...worker.queues.map((queue) => `queue ${queue}`), counted(worker.tasks.length, "task")].join(", ")}</span> },
         {
           name: "do",
           cell: (worker) =>
@@ -93,6 +94,30 @@ function Workers({ label, workers, direct, stop }: ListProps) {
         },
       ]}
     />
+  );
+}
+
+/** What is wrong with workers, and what to do about it. */
+function Troubles({ workers }: { workers: readonly Worker[] }) {
+  const alive = workers.filter((worker) => !gone(worker));
+  const stuck = alive.filter((worker) => worker.overdue > 0);
+  const wrong = alive.filter((worker) => worker.ahead !== 0);
+  return (
+    <>
+      {stuck.length > 0 && (
+        <p class="banner">
+          {stuck.map((worker) => worker.name).join(", ")}: a call has outlived its timeout, and its thread still takes a seat. Nothing can end a thread from outside: find
+          the task in the <a href={hrefOf("/runs", { reason: "timed_out", since: "1d" })}>runs that timed out</a>, let it look at ctx.stopping, and stop the worker to get the seat
+          back.
+        </p>
+      )}
+      {wrong.map((worker) => (
+        <p key={worker.name} class="banner">
+          The clock of {worker.name} on {worker.host} is {span(Math.abs(worker.ahead))} {worker.ahead > 0 ? "ahead of" : "behind"} the store's. Runs start by the store's clock;
+          what handlers read there is wrong. Set it by NTP.
+        </p>
+      ))}
+    </>
   );
 }
 

@@ -90,6 +90,7 @@ export function OperationDialog({ asked, onClose }: { asked: Asked; onClose: () 
           <p>
             <strong>{matched}</strong> {found.matched === 1 ? "is" : "are"} found. Nothing has happened yet.
           </p>
+          {asked.action === "delete" && <p class="dim">Only runs that ended more than a minute ago are deleted. What is done stays done. This cannot be undone.</p>}
           <Breakdown found={found} />
           {isLater && (
             <div class="field">
@@ -105,7 +106,7 @@ export function OperationDialog({ asked, onClose }: { asked: Asked; onClose: () 
             <button type="button" onClick={onClose}>
               Keep them as they are
             </button>
-            <button type="submit" class="primary" disabled={busy.value || found.matched === 0}>
+            <button type="submit" class={asked.action === "delete" ? "danger" : "primary"} disabled={busy.value || found.matched === 0}>
               {verb} {matched}
             </button>
           </footer>

@@ -1,10 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { CopyButton } from "./copy";
 import { RunLink } from "./link";
+import { Time } from "./time";
 
-const PIECES = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
+const INSTANT = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00:00$/;
+const PIECES = /(`[^`]+`|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00:00|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
 
-/** A sentence of the service: commands in it can be copied, ids of runs are links. */
+/** A sentence of the service: commands in it can be copied, ids of runs are links, instants are in the zone of the reader. */
 export function Sentence({ text, copies = true }: { text: string; copies?: boolean }) {
   return <>{text.split(PIECES).map((piece, index) => pieceOf(piece, index, copies))}</>;
 }
@@ -24,5 +26,6 @@ function pieceOf(piece: string, index: number, copies: boolean): ComponentChildr
       </span>
     );
   }
+  if (INSTANT.test(piece)) return <Time key={index} at={piece.replace(" ", "T")} />;
   return index % 2 ? <RunLink key={index} id={piece} /> : piece;
 }

@@ -28,6 +28,11 @@ export function StateMark({ state }: { state: string }) {
   );
 }
 
+/** Return the name of a class without its modules: `shop.orders.ServerBusy` is `ServerBusy`. */
+export function lastName(type: string): string {
+  return type.split(".").at(-1) || type;
+}
+
 /** Return a word of the API as people read it: `already_running` is `already running`. */
 export function wordOf(word: string): string {
   return word.replaceAll("_", " ");

@@ -31,7 +31,18 @@ export function Lasting({ from, to }: { from: string; to?: string | null }) {
   return <>{span(Math.max(0, end - Date.parse(from)) / 1000)}</>;
 }
 
+/** A list writes its times again each second, and their titles do not change. */
+const titles = new Map<string, string>();
+const MOST = 2_000;
+
 function titleOf(ms: number, own?: string): string {
-  const zones = new Set([...(own ? [own] : []), MY_ZONE, "UTC"]);
-  return [...zones].map((each) => `${wholeInstant(ms, each)} (${each})`).join("\n");
+  const name = `${ms} ${own ?? ""}`;
+  let found = titles.get(name);
+  if (found === undefined) {
+    if (titles.size >= MOST) titles.clear();
+    const zones = new Set([...(own ? [own] : []), MY_ZONE, "UTC"]);
+    found = [...zones].map((each) => `${wholeInstant(ms, each)} (${each})`).join("\n");
+    titles.set(name, found);
+  }
+  return found;
 }

@@ -15,6 +15,7 @@ import { Ago, Time } from "../../parts/time";
 import type { PageProps } from "../registry";
 import { Graph, MOST } from "./graph";
 import { RerunDialog } from "./rerun";
+import { ResetDialog } from "./reset";
 import "../../styles/flow.css";
 
 const PERIODS = 14;
@@ -31,6 +32,7 @@ export default function FlowPage({ params }: PageProps) {
     ["runs", "flows"],
   );
   const grid = useResource(name, (signal) => ask("GET /flows/{name}/periods", { path: { name }, query: { last: PERIODS }, signal }), ["runs", "flows"]);
+  const resetting = useSignal(false);
   const reload = () => {
     flow.reload();
     grid.reload();
@@ -41,15 +43,21 @@ export default function FlowPage({ params }: PageProps) {
         <>
           <Head title={found.flow} about={aboutOf(found)}>
             {may("operate") && (
-              <button type="button" onClick={() => void start(found, reload)}>
-                Start {found.period}
-              </button>
+              <>
+                <button type="button" class={found.done ? undefined : "primary"} onClick={() => void start(found, reload)}>
+                  Start {found.period}
+                </button>
+                <button type="button" class="danger" onClick={() => (resetting.value = true)}>
+                  Reset …
+                </button>
+              </>
             )}
             <WhyLink subject={`${found.flow}@${found.period}`} />
           </Head>
+          {resetting.value && <ResetDialog flow={found} onClose={() => (resetting.value = false)} done={reload} />}
           <Period steps={stepsOf(found)} reload={reload} />
           <h2 class="part">Periods</h2>
-          <Show of={grid}>{(all) => <Grid periods={all.items} shown={found.period} />}</Show>
+          <Show of={grid}>{(all) => <Grid periods={known(all.items)} shown={found.period} />}</Show>
         </>
       )}
     </Show>
@@ -104,6 +112,12 @@ function Period({ steps, reload }: { steps: readonly FlowPeriodsSteps[]; reload:
       {rerun.value && <RerunDialog step={rerun.value} onClose={() => (rerun.value = null)} done={reload} />}
     </>
   );
+}
+
+/** Return the periods from the first one on of which something is known. */
+function known<T extends { steps: readonly FlowPeriodsSteps[] }>(periods: readonly T[]): readonly T[] {
+  const first = periods.findIndex((each) => each.steps.some((step) => step.state !== "absent"));
+  return first < 0 ? [] : periods.slice(first);
 }
 
 function Grid({ periods, shown }: { periods: readonly { period: string; done: boolean; steps: readonly FlowPeriodsSteps[] }[]; shown: string }) {

@@ -9,8 +9,13 @@ import { WhyLink } from "../../parts/link";
 import { OperationDialog, type Asked } from "../../parts/operation";
 import type { Fix, Need } from "./needs";
 
+/** More things than these are folded: the numbers below them matter too. */
+const FOLDED = 8;
+
 export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) {
   const asked = useSignal<Asked | null>(null);
+  const all = useSignal(false);
+  const shown = all.value || needs.length <= FOLDED + 2 ? needs : needs.slice(0, FOLDED);
   if (needs.length === 0) {
     return (
       <section class="needs calm" aria-label="Needs you">
@@ -26,7 +31,7 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
         {counted(needs.length, "thing")} {needs.length === 1 ? "needs" : "need"} you
       </h2>
       <ol>
-        {needs.map((need) => (
+        {shown.map((need) => (
           <li key={need.id} data-weight={need.weight >= 80 ? "high" : need.weight >= 50 ? "middle" : "low"}>
             <div>
               <strong>{need.title}</strong>
@@ -39,6 +44,12 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
           </li>
         ))}
       </ol>
+      {needs.length > shown.length && (
+        <button type="button" class="more" onClick={() => (all.value = true)}>
+          Show {counted(needs.length - shown.length, "other")}: {needs.slice(shown.length, shown.length + 3).map((need) => need.title).join(" · ")}
+          {needs.length > shown.length + 3 ? " …" : ""}
+        </button>
+      )}
       {asked.value && <OperationDialog asked={asked.value} onClose={() => { asked.value = null; reload(); }} />}
     </section>
   );

@@ -1,6 +1,7 @@
+import type { ErrorGroup } from "../../api/types";
 import type { Action } from "../../parts/operation";
 import { counted, span } from "../../app/format";
-import { wordOf } from "../../parts/state";
+import { lastName, wordOf } from "../../parts/state";
 import type { Picture } from "./picture";
 
 export type Fix =
@@ -24,12 +25,16 @@ export interface Need {
 }
 
 const LATE = 60_000;
+const POISON = "poison";
+const GONE = ["stopped", "silent"];
 const GOOD = ["succeeded", "running", "queued", "forgotten", "joined"];
 
 export function needsOf(picture: Picture): Need[] {
   return [
     ...withoutWorker(picture),
     ...stuckWorkers(picture),
+    ...wrongClocks(picture),
+    ...poison(picture),
     ...lateSchedules(picture),
     ...failures(picture),
     ...breakers(picture),
@@ -65,10 +70,36 @@ function stuckWorkers({ workers }: Picture): Need[] {
     .map((worker) => ({
       id: `stuck ${worker.name}`,
       weight: 90,
-      title: worker.overdue > 0 ? `${worker.name} has ${counted(worker.overdue, "thread")} that does not end` : `${worker.name} is silent`,
+      title: worker.overdue > 0 ? `${worker.name} has ${counted(worker.overdue, "thread")} that ${worker.overdue === 1 ? "does" : "do"} not end` : `${worker.name} is silent`,
       detail: `heard ${span(worker.silent_for)} ago; ${worker.held} of ${worker.seats} seats are taken`,
       subject: worker.tasks[0] ?? worker.name,
       fix: { kind: "open", path: "/workers", name: "Look at the workers" },
+    }));
+}
+
+function wrongClocks({ workers }: Picture): Need[] {
+  const wrong = new Map(workers.filter((worker) => worker.ahead && !GONE.includes(worker.standing)).map((worker) => [worker.host || worker.name, worker]));
+  return [...wrong].map(([host, worker]) => ({
+    id: `clock ${host}`,
+    weight: 80,
+    title: `The clock of ${worker.name} is ${span(Math.abs(worker.ahead))} ${worker.ahead > 0 ? "ahead" : "behind"}`,
+    detail: `on ${host}: handlers there read the wrong time; set it by NTP`,
+    subject: worker.tasks[0] ?? worker.name,
+    fix: { kind: "open", path: "/doctor", name: "Ask the doctor" },
+  }));
+}
+
+/** A run that ended its workers again and again was given up. A retry may end another one. */
+function poison({ errors }: Picture): Need[] {
+  return errors
+    .filter((group) => group.type === POISON)
+    .map((group) => ({
+      id: `poison ${group.task}`,
+      weight: 82,
+      title: `${group.task}: ${counted(group.count, "run")} poisoned ${group.count === 1 ? "its worker" : "their workers"}`,
+      detail: "every worker that took it went away: look before you retry",
+      subject: group.runs[0] ?? group.task,
+      fix: { kind: "open", path: `/runs/${encodeURIComponent(group.runs[0] ?? "")}`, name: "Look at the run" },
     }));
 }
 
@@ -86,14 +117,24 @@ function lateSchedules({ schedules, now }: Picture): Need[] {
 }
 
 function failures({ errors }: Picture): Need[] {
-  return errors.slice(0, 6).map((group) => ({
-    id: `error ${group.task} ${group.type} ${group.message}`,
-    weight: 60 + Math.min(15, group.count),
-    title: `${group.task}: ${counted(group.count, "run")} failed with ${group.type}`,
-    detail: group.message,
-    subject: group.runs[0] ?? group.task,
-    fix: { kind: "operation", action: "retry", task: group.task, error: group.type },
-  }));
+  const found = new Map<string, ErrorGroup[]>(); // by task and type, as they are retried
+  for (const group of errors.filter((each) => each.type !== POISON)) {
+    const name = `error ${group.task} ${group.type}`;
+    found.set(name, [...(found.get(name) ?? []), group]);
+  }
+  return [...found].slice(0, 6).map(([id, groups]) => {
+    const group = groups[0] as ErrorGroup;
+    const count = groups.reduce((sum, each) => sum + each.count, 0);
+    const others = groups.length > 1 ? `, and ${counted(groups.length - 1, "other message")}` : "";
+    return {
+      id,
+      weight: 60 + Math.min(15, count),
+      title: `${group.task}: ${counted(count, "run")} failed with ${lastName(group.type)}`,
+      detail: group.message + others,
+      subject: group.runs[0] ?? group.task,
+      fix: { kind: "operation", action: "retry", task: group.task, error: group.type },
+    };
+  });
 }
 
 function breakers({ decisions }: Picture): Need[] {
@@ -123,17 +164,25 @@ function flowTroubles({ flows }: Picture): Need[] {
     }));
 }
 
-function badTicks({ schedules }: Picture): Need[] {
+/** Ticks that made no run, late deadlines, and failures that no group of errors tells already. */
+function badTicks({ schedules, errors }: Picture): Need[] {
+  const told = new Set(errors.slice(0, 6).map((group) => group.task));
   return schedules
     .filter((row) => row.state === "active" && row.last !== null && !GOOD.includes(row.last))
+    .filter((row) => row.last !== "failed" || !told.has(row.task))
     .map((row) => ({
       id: `tick ${row.id}`,
-      weight: row.last === "failed" ? 50 : 40,
-      title: row.last === "failed" ? `The last run of ${row.id} failed` : `${row.id} skipped its last tick`,
-      detail: `${wordOf(row.last ?? "")}; ${row.words}`,
+      weight: row.last === "late" ? 57 : row.last === "failed" ? 50 : 40,
+      title: tickTitle(row.id, row.last ?? ""),
+      detail: row.last === "late" ? `it should have succeeded by now; expected ${row.words}` : `${wordOf(row.last ?? "")}; ${row.words}`,
       subject: row.id,
       fix: { kind: "open", path: `/schedules/${encodeURIComponent(row.id)}`, name: "Open the schedule" },
     }));
+}
+
+function tickTitle(id: string, last: string): string {
+  if (last === "late") return `${id.replace(/^expect:/, "")} is late`;
+  return last === "failed" ? `The last run of ${id} failed` : `${id} skipped its last tick`;
 }
 
 function pauses({ tasks, schedules, decisions }: Picture): Need[] {

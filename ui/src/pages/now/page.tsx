@@ -1,6 +1,7 @@
+import type { ComponentChildren } from "preact";
 import { useResource } from "../../api/resource";
 import type { Topic } from "../../api/stream";
-import { count, counted, span } from "../../app/format";
+import { count, span } from "../../app/format";
 import { hrefOf } from "../../app/router";
 import { Show } from "../../parts/empty";
 import { ScheduleLink, TaskLink } from "../../parts/link";
@@ -22,7 +23,8 @@ export default function NowPage() {
     <Show of={picture}>
       {(found) => (
         <>
-          <Head title="Now" about={`${counted(found.workers.filter((worker) => worker.standing !== "stopped" && worker.standing !== "silent").length, "worker")} · ${count(sum(found.tasks.map((task) => task.running)))} running · ${count(sum(found.tasks.map((task) => task.queued)))} queued`} />
+          <Head title="Now" />
+          <Tiles picture={found} />
           <Needs needs={needsOf(found)} reload={picture.reload} />
           <div class="nowcolumns">
             <Pulse picture={found} />
@@ -36,6 +38,40 @@ export default function NowPage() {
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** The whole in a few numbers. */
+function Tiles({ picture }: { picture: Picture }) {
+  const live = picture.workers.filter((worker) => worker.standing !== "stopped" && worker.standing !== "silent");
+  const seats = sum(live.map((worker) => worker.seats));
+  const perMinute = picture.pulses.reduce<number[]>((total, pulse) => pulse.perMinute.map((value, at) => value + (total[at] ?? 0)), []);
+  const ended = sum(picture.pulses.map((pulse) => pulse.ended));
+  const failed = sum(picture.pulses.map((pulse) => pulse.failed));
+  const waits = picture.pulses.map((pulse) => pulse.wait ?? 0);
+  return (
+    <dl class="tiles">
+      <Tile name="workers" href={hrefOf("/workers")} value={count(live.length)} about={`${count(seats)} seats`} />
+      <Tile name="running" href={hrefOf("/runs", { state: "running" })} value={count(sum(picture.tasks.map((task) => task.running)))} about={seats ? `${Math.round((100 * sum(live.map((worker) => worker.held))) / seats)} % of the seats` : "no seat"} />
+      <Tile name="queued" href={hrefOf("/runs", { state: "queued" })} value={count(sum(picture.tasks.map((task) => task.queued)))} about="due or later" />
+      <Tile name="ended in an hour" href={hrefOf("/runs", { since: "1h" })} value={count(ended)} about={<Spark values={perMinute} label={`${ended} runs ended in the last hour`} width={110} />} />
+      <Tile name="failed in an hour" href={hrefOf("/errors", { since: "1h" })} value={count(failed)} about={ended ? `${((100 * failed) / ended).toFixed(1)} %` : "nothing ended"} bad={failed > 0} />
+      <Tile name="longest wait, p95" href={hrefOf("/tasks")} value={Math.max(0, ...waits) ? span(Math.max(...waits)) : "–"} about="of all tasks" />
+    </dl>
+  );
+}
+
+function Tile({ name, value, about, href, bad }: { name: string; value: string; about: ComponentChildren; href: string; bad?: boolean }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <a href={href} class={bad ? "bad" : undefined}>
+          {value}
+        </a>
+        <span class="dim">{about}</span>
+      </dd>
+    </div>
+  );
 }
 
 /** Each task in the last hour: how many ended, how long they waited. */

@@ -1,7 +1,7 @@
 import type { Run } from "../../api/types";
 import { now } from "../../app/clock";
 import { span } from "../../app/format";
-import { wordOf } from "../../parts/state";
+import { lastName, wordOf } from "../../parts/state";
 import { Time } from "../../parts/time";
 
 interface Part {
@@ -56,7 +56,9 @@ export function Attempts({ run }: { run: Run }) {
             title={part.title}
             style={{ flexGrow: String((part.to - part.from) / whole), minWidth: part.kind === "wait" ? "0" : "4px" }}
           >
-            {(part.to - part.from) / whole > 0.12 ? `${part.name} ${span((part.to - part.from) / 1000)}` : ""}
+            <i>
+              {part.name} {span((part.to - part.from) / 1000)}
+            </i>
           </span>
         ))}
       </div>
@@ -72,7 +74,7 @@ export function Attempts({ run }: { run: Run }) {
             <span class="dim mono">{attempt.worker}</span>
             {attempt.error && (
               <span class="bad">
-                {attempt.error.type}: {attempt.error.message}
+                {lastName(attempt.error.type)}: {attempt.error.message}
               </span>
             )}
             {attempt.warnings.map((warning) => (

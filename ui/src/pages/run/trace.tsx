@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { RunError } from "../../api/types";
 import { CopyButton } from "../../parts/copy";
+import { lastName } from "../../parts/state";
 
 interface FrameText {
   lines: string[];
@@ -33,7 +34,7 @@ export function Trace({ error }: { error: RunError }) {
   return (
     <section>
       <h2 class="bad">
-        {error.type}: {error.message}
+        {lastName(error.type)}: {error.message}
       </h2>
       {error.traceback && (
         <>

@@ -26,15 +26,7 @@ export function Actions({ list, selection, menu, onAsk }: Props) {
     onAsk(selected ? { action, ids: [...selection.ids.peek()] } : { action, filter: list.filter });
   }
 
-  if (!open) {
-    return (
-      <p class="allmatch">
-        <button type="button" class="small" onClick={() => (menu.value = true)}>
-          Act on all that match …
-        </button>
-      </p>
-    );
-  }
+  if (!open) return null;
   return (
     <div class="actbar" role="toolbar" aria-label="Actions" ref={bar}>
       <strong>{selected ? `${counted(selected, "run")} selected` : "All that match"}</strong>

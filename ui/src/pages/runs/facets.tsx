@@ -5,7 +5,7 @@ import { now } from "../../app/clock";
 import { filterOf } from "../../app/filter";
 import { count } from "../../app/format";
 import { go, place } from "../../app/router";
-import { StateMark, STATES } from "../../parts/state";
+import { lastName, StateMark, STATES } from "../../parts/state";
 
 type Facet = "state" | "task" | "error";
 const MOST = 12;
@@ -73,7 +73,7 @@ function FacetList({ name, title, query, values }: Props) {
               aria-pressed={chosen.includes(each.value ?? "")}
               onClick={() => toggle(query, name, each.value ?? "")}
             >
-              <span class="name">{name === "state" ? <StateMark state={each.value ?? ""} /> : each.value}</span>
+              <span class="name" title={each.value ?? ""}>{name === "state" ? <StateMark state={each.value ?? ""} /> : name === "error" ? lastName(each.value ?? "") : each.value}</span>
               <span class="dim">{count(each.count, each.more)}</span>
             </button>
           </li>

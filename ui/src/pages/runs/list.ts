@@ -31,6 +31,7 @@ export class RunList {
   private readonly leave: () => void;
   private next: string | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(query: URLSearchParams) {
     this.query = query;
@@ -43,6 +44,7 @@ export class RunList {
     this.stop.abort();
     this.leave();
     clearTimeout(this.timer);
+    clearTimeout(this.again);
   }
 
   /** Read the next page. */
@@ -59,7 +61,7 @@ export class RunList {
     } catch (error) {
       if (this.stop.signal.aborted) return;
       this.problem.value = error instanceof Problem ? error : new Problem(500, { detail: String(error) });
-      if ([0, 503].includes(this.problem.value.status)) this.timer = setTimeout(() => void this.more(), PACE);
+      if ([0, 503].includes(this.problem.value.status)) this.again = setTimeout(() => void this.more(), PACE);
     }
     this.loading.value = false;
   }
@@ -73,6 +75,8 @@ export class RunList {
     const added = runs.filter((run) => !this.places.has(run.id)).map((run) => rowOf(run));
     const rows = this.rows.peek();
     added.forEach((row, index) => this.places.set(row.id, rows.length + index));
+    for (const run of runs) this.unseen.delete(run.id); // told by an event while the page was on its way
+    this.fresh.value = this.unseen.size;
     this.rows.value = [...rows, ...added];
   }
 

@@ -5,7 +5,7 @@ import { bind } from "../../app/keys";
 import { place, search } from "../../app/router";
 import { may } from "../../app/session";
 import { Empty, Loading, ProblemView } from "../../parts/empty";
-import { csvOf, keepFile } from "../../parts/export";
+import { Exports } from "../../parts/exports";
 import { OperationDialog, type Asked } from "../../parts/operation";
 import { Head } from "../../parts/page";
 import { Time } from "../../parts/time";
@@ -42,12 +42,12 @@ function Found({ onAgain }: { onAgain: () => void }) {
             {counted(list.fresh.value, "new run")}: show
           </button>
         )}
-        <button type="button" class="small" onClick={() => keepFile("runs.csv", csvOf(list.rows.value))}>
-          CSV
-        </button>
-        <button type="button" class="small" onClick={() => keepFile("runs.json", JSON.stringify(list.rows.value, null, 1))}>
-          JSON
-        </button>
+        {may("operate") && !empty.value && (
+          <button type="button" class="small" aria-expanded={menu.value} onClick={() => (menu.value = !menu.value)}>
+            Act on all that match …
+          </button>
+        )}
+        <Exports name="runs" rows={list.rows.value} />
       </Head>
       <div class="withfacets">
         <Facets query={query} />

@@ -1,5 +1,6 @@
 import type { Run } from "../../api/types";
 import type { Change } from "../../api/stream";
+import { lastName } from "../../parts/state";
 
 /** A run as a row: what the list shows of it, and no more, so that many fit. */
 export interface Row {
@@ -61,7 +62,7 @@ function argsOf(args: unknown): string {
 
 function detailOf(run: Run): string {
   if (run.state === "running") return run.progress?.message ?? "";
-  if (run.error && run.state !== "succeeded") return `${run.error.type}: ${run.error.message}`;
+  if (run.error && run.state !== "succeeded") return `${lastName(run.error.type)}: ${run.error.message}`;
   if (run.cancel_requested) return "asked to stop";
   if (run.parked) return "waits for its limit or rate";
   if (run.needs.length) return `waits for ${run.needs.length === 1 ? "another run" : `${run.needs.length} runs`}`;

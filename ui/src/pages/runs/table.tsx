@@ -17,6 +17,14 @@ function heightOf(): number {
   return density.value === "roomy" ? 38 : 30;
 }
 
+/** Rows are used again for other runs as they leave the screen: the focus does not go with them. */
+function leaveBefore(body: HTMLElement | null, from: number, to: number): void {
+  const held = document.activeElement;
+  if (!(held instanceof HTMLElement) || !body?.contains(held)) return;
+  const index = Number(held.closest("tr")?.getAttribute("aria-rowindex")) - 2;
+  if (index < from || index >= to) held.blur();
+}
+
 export function RunTable({ list, selection }: { list: RunList; selection: Selection }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const first = useSignal(0);
@@ -28,7 +36,10 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
     function onScroll(): void {
       const top = body.current?.getBoundingClientRect().top ?? 0;
       const at = Math.max(0, Math.floor(-top / height) - BEYOND);
-      if (at !== first.peek()) first.value = at;
+      if (at !== first.peek()) {
+        leaveBefore(body.current, at, at + shown);
+        first.value = at;
+      }
       if (at + shown + NEAR_END > list.rows.peek().length) void list.more();
     }
     onScroll();
@@ -52,7 +63,7 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
           <th scope="col" class="c-state">state</th>
           <th scope="col" class="c-task">task</th>
           <th scope="col" class="c-key extra">key</th>
-          <th scope="col" class="c-detail">what became of it, and its arguments</th>
+          <th scope="col" class="c-detail">outcome and arguments</th>
           <th scope="col" class="c-when">when</th>
           <th scope="col" class="c-took right extra">took</th>
           <th scope="col" class="c-tries right extra">claims</th>
@@ -62,7 +73,7 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
       <tbody ref={body}>
         <Spacer rows={from} height={height} />
         {window_.map((row, index) => (
-          <RunRow key={row.id} row={row} index={from + index} list={list} selection={selection} />
+          <RunRow key={(from + index) % shown} row={row} index={from + index} list={list} selection={selection} />
         ))}
         <Spacer rows={Math.max(0, rows.length - from - window_.length)} height={height} />
       </tbody>

@@ -1,13 +1,17 @@
 import { useSignal } from "@preact/signals";
-import { secondsOf } from "../../app/format";
 import { may } from "../../app/session";
 import { act } from "../../parts/act";
-import { Dialog } from "../../parts/dialog";
+import { PauseDialog } from "../../parts/pause";
 
 interface Props {
-  row: { id: string; state: string; kind: string };
+  row: { id: string; state: string; kind: string; note: string | null };
   reload: () => void;
   small?: boolean;
+}
+
+/** Was its next tick put off? Then it goes on by itself. */
+export function isPostponed(row: { state: string; note: string | null }): boolean {
+  return row.state === "active" && row.note !== null && row.note !== "";
 }
 
 /** Run now, pause until, resume. */
@@ -19,6 +23,11 @@ export function ScheduleActions({ row, reload, small }: Props) {
 
   async function runNow(): Promise<void> {
     await act("POST /schedules/{id}/run-now", { path, body: {} }, `${row.id} runs now`);
+    reload();
+  }
+  async function pause(until: string | null, note: string): Promise<void> {
+    const body = { until, note: note || (until ? "paused for a while" : null) };
+    await act("POST /schedules/{id}/pause", { path, body }, `${row.id} paused`);
     reload();
   }
   async function resume(): Promise<void> {
@@ -33,7 +42,7 @@ export function ScheduleActions({ row, reload, small }: Props) {
           Run now
         </button>
       )}
-      {row.state === "paused" ? (
+      {row.state === "paused" || isPostponed(row) ? (
         <button type="button" class={size} aria-label={`Resume ${row.id}`} onClick={() => void resume()}>
           Resume
         </button>
@@ -42,44 +51,7 @@ export function ScheduleActions({ row, reload, small }: Props) {
           Pause
         </button>
       )}
-      {pausing.value && <PauseDialog id={row.id} onClose={() => (pausing.value = false)} reload={reload} />}
+      {pausing.value && <PauseDialog name={row.id} onClose={() => (pausing.value = false)} onPause={pause} />}
     </span>
-  );
-}
-
-function PauseDialog({ id, onClose, reload }: { id: string; onClose: () => void; reload: () => void }) {
-  const lasting = useSignal("");
-  const note = useSignal("");
-
-  async function pause(event: Event): Promise<void> {
-    event.preventDefault();
-    const seconds = secondsOf(lasting.value);
-    const until = seconds === null ? null : new Date(Date.now() + seconds * 1000).toISOString();
-    onClose();
-    await act("POST /schedules/{id}/pause", { path: { id }, body: { until, note: note.value || null } }, `${id} paused`);
-    reload();
-  }
-
-  return (
-    <Dialog title={`Pause ${id}`} onClose={onClose}>
-      <form class="form" onSubmit={pause}>
-        <div class="field">
-          <label for="until">For how long? (such as 30m, 2h, 1d; empty: until somebody resumes it)</label>
-          <input id="until" type="text" pattern="\d+(\.\d+)?\s*(s|m|min|h|d|w)" value={lasting.value} onInput={(event) => (lasting.value = event.currentTarget.value)} />
-        </div>
-        <div class="field">
-          <label for="pause-note">Why? (everybody sees it beside the pause)</label>
-          <input id="pause-note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
-        </div>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Keep it active
-          </button>
-          <button type="submit" class="primary">
-            Pause
-          </button>
-        </footer>
-      </form>
-    </Dialog>
   );
 }

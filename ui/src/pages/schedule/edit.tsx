@@ -1,8 +1,9 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { ask, send } from "../../api/client";
 import { Problem } from "../../api/problem";
-import type { Schedule, ScheduleBody, TriggerView } from "../../api/types";
+import type { RetryBody, Schedule, ScheduleBody, TriggerView } from "../../api/types";
 import { readNames, taskNames } from "../../app/names";
+import { Conflict } from "../../parts/conflict";
 import { Dialog } from "../../parts/dialog";
 import { Time } from "../../parts/time";
 import { say } from "../../parts/toasts";
@@ -94,15 +95,18 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
           <label for="schedule-args">Arguments, as JSON</label>
           <textarea id="schedule-args" rows={4} value={args.value} onInput={(event) => (args.value = event.currentTarget.value)} />
         </div>
-        {schedule && (
-          <p class="dim">
-            Timeout, retries and what becomes of lost runs are those of the task again after a save; a deadline (expect) is dropped.
-          </p>
-        )}
         <p class="bad" role="alert">
           {wrong.value}
         </p>
-        {theirs.value && <Conflict mine={{ trigger: trigger.value, task: task.value, args: args.value }} theirs={theirs.value} />}
+        {theirs.value && (
+          <Conflict
+            rows={[
+              ["when", trigger.value, theirs.value.trigger],
+              ["task", task.value, theirs.value.task],
+              ["arguments", args.value, JSON.stringify(theirs.value.args, null, 2)],
+            ]}
+          />
+        )}
         <footer>
           <button type="button" onClick={onClose}>
             Discard
@@ -119,10 +123,18 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
 /** Return the options that the form does not show: a save replaces the whole schedule, and must not lose them. */
 function kept(schedule: Schedule | null): Partial<ScheduleBody> {
   if (!schedule) return {};
-  const { priority, queue, grace, start, end } = schedule;
+  const { priority, queue, grace, start, end, timeout, expect } = schedule;
   const overlap = schedule.overlap as ScheduleBody["overlap"];
   const catchUp = schedule.catch_up as ScheduleBody["catch_up"];
-  return { key: schedule.key || null, priority, queue, grace, start, end, overlap, catch_up: catchUp };
+  const lost = schedule.lost as ScheduleBody["lost"];
+  return { key: schedule.key || null, priority, queue, grace, start, end, timeout, expect, lost, retry: retryOf(schedule), overlap, catch_up: catchUp };
+}
+
+/** Return the retries that the schedule has of its own; null: those of its task. */
+function retryOf(schedule: Schedule): RetryBody | null {
+  if (!schedule.retry) return null;
+  const { limit, backoff, delay, max_delay, jitter, factor } = schedule.retry;
+  return { limit, backoff, delay, max_delay, jitter, factor };
 }
 
 function Field({ name, of, list }: { name: string; of: { value: string }; list?: string[] }) {
@@ -133,34 +145,5 @@ function Field({ name, of, list }: { name: string; of: { value: string }; list?:
       <input id={id} type="text" required list={list ? `${id}-list` : undefined} value={of.value} onInput={(event) => (of.value = event.currentTarget.value)} />
       {list && <datalist id={`${id}-list`}>{list.map((each) => <option key={each} value={each} />)}</datalist>}
     </div>
-  );
-}
-
-function Conflict({ mine, theirs }: { mine: { trigger: string; task: string; args: string }; theirs: Schedule }) {
-  const rows = [
-    ["when", mine.trigger, theirs.trigger],
-    ["task", mine.task, theirs.task],
-    ["arguments", mine.args, JSON.stringify(theirs.args, null, 2)],
-  ];
-  return (
-    <table class="conflict">
-      <caption>Somebody changed it while you edited</caption>
-      <thead>
-        <tr>
-          <th scope="col"> </th>
-          <th scope="col">mine</th>
-          <th scope="col">theirs (in force)</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(([name, own, other]) => (
-          <tr key={name} data-differs={own !== other}>
-            <th scope="row">{name}</th>
-            <td><pre>{own}</pre></td>
-            <td><pre>{other}</pre></td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   );
 }

@@ -16,7 +16,7 @@ import { Table } from "../../parts/table";
 import { Ago, Time } from "../../parts/time";
 import "../../styles/schedules.css";
 import type { PageProps } from "../registry";
-import { ScheduleActions } from "./actions";
+import { isPostponed, ScheduleActions } from "./actions";
 import { BackfillDialog } from "./backfill";
 import { EditDialog } from "./edit";
 
@@ -43,13 +43,20 @@ export default function SchedulePage({ params }: PageProps) {
             )}
             <WhyLink subject={schedule.id} />
           </Head>
-          {schedule.state === "paused" && <p class="banner">Paused{schedule.note ? `: ${schedule.note}` : "."}</p>}
+          {schedule.state === "paused" && <p class="banner">Paused until somebody resumes it{schedule.note ? `: “${schedule.note}”` : "."}</p>}
+          {isPostponed(schedule) && (
+            <p class="banner">
+              Paused until <Time at={schedule.next_at} own={schedule.zone} />, then it goes on by itself: “{schedule.note}”
+            </p>
+          )}
           <section>
             <h2>Last outcomes</h2>
             <Strip firings={schedule.firings} />
           </section>
-          <Upcoming schedule={schedule} />
-          <Firings schedule={schedule} />
+          <div class="columns">
+            <Upcoming schedule={schedule} />
+            <Firings schedule={schedule} />
+          </div>
           <Details schedule={schedule} />
           {editing.value && <EditDialog schedule={schedule} etag={etag} onClose={() => (editing.value = false)} onSaved={found.reload} />}
           {filling.value && <BackfillDialog id={schedule.id} onClose={() => (filling.value = false)} onDone={found.reload} />}
@@ -113,7 +120,7 @@ function Details({ schedule }: { schedule: Schedule }) {
         <TaskLink name={schedule.task} /> · <code>{schedule.trigger}</code> · overlap {schedule.overlap} · catch up {schedule.catch_up}
         {schedule.owner ? ` · declared by the code of ${schedule.owner}` : ""}
       </p>
-      {schedule.args !== null && <Json text={JSON.stringify(schedule.args)} label="Arguments" />}
+      {schedule.args !== null && JSON.stringify(schedule.args) !== "{}" && <Json text={JSON.stringify(schedule.args)} label="Arguments" />}
     </section>
   );
 }

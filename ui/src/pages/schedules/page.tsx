@@ -11,7 +11,7 @@ import { Strip } from "../../parts/strip";
 import { Table } from "../../parts/table";
 import { Ago, Time } from "../../parts/time";
 import "../../styles/schedules.css";
-import { ScheduleActions } from "../schedule/actions";
+import { isPostponed, ScheduleActions } from "../schedule/actions";
 import { EditDialog } from "../schedule/edit";
 
 export default function SchedulesPage() {
@@ -58,14 +58,21 @@ function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }
           cell: (row) => (
             <>
               <ScheduleLink id={row.id} />
-              <div class="dim small">{row.words}</div>
+              <div class="dim small">
+                {row.words}
+                {row.task !== row.id && !row.id.startsWith(`${row.task}:`) && (
+                  <>
+                    {" "}
+                    · <TaskLink name={row.task} />
+                  </>
+                )}
+              </div>
             </>
           ),
         },
-        { name: "last outcomes", cell: (row) => <Strip firings={row.firings ?? []} /> },
         { name: "next", cell: (row) => <Next row={row} /> },
-        { name: "task", extra: true, wide: true, cell: (row) => <TaskLink name={row.task} /> },
-        { name: "", cell: (row) => <WhyLink subject={row.id} /> },
+        { name: "last outcomes", cell: (row) => <Strip firings={row.firings ?? []} /> },
+        { name: "", wide: true, right: true, cell: (row) => <WhyLink subject={row.id} /> },
         { name: "actions", extra: true, cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
       ]}
     />
@@ -83,9 +90,14 @@ function Next({ row }: { row: ScheduleRow }) {
   }
   return (
     <>
+      {isPostponed(row) && (
+        <span class="state" data-state="paused">
+          paused, on{" "}
+        </span>
+      )}
       <Ago at={row.next_at} own={row.zone} />
-      <div class="dim small">
-        <Time at={row.next_at} own={row.zone} />
+      <div class="dim small" title={row.note ?? ""}>
+        {isPostponed(row) ? row.note : <Time at={row.next_at} own={row.zone} />}
       </div>
     </>
   );

@@ -8,11 +8,13 @@ import { may } from "../../app/session";
 import { act } from "../../parts/act";
 import { Show } from "../../parts/empty";
 import { ScheduleLink, WhyLink } from "../../parts/link";
-import { NoteDialog } from "../../parts/note";
 import { Head } from "../../parts/page";
+import { PauseDialog } from "../../parts/pause";
 import { Table } from "../../parts/table";
 import { Time } from "../../parts/time";
 import type { PageProps } from "../registry";
+import { Heat } from "./heat";
+import { OverrideDialog, OverridesInForce } from "./overrides";
 import { Past } from "./past";
 import { SubmitDialog } from "./submit";
 import "../../styles/task.css";
@@ -24,15 +26,15 @@ export default function TaskPage({ params }: PageProps) {
 }
 
 function Whole({ task, reload }: { task: Task; reload: () => void }) {
-  const asked = useSignal<"pause" | "submit" | null>(null);
+  const asked = useSignal<"pause" | "submit" | "override" | null>(null);
   const close = () => (asked.value = null);
   const path = { name: task.task };
 
-  async function switched(note: string): Promise<boolean> {
-    const route = task.paused ? "POST /tasks/{name}/resume" : "POST /tasks/{name}/pause";
-    const reply = await act(route, { path, body: { note: note || null } }, `${task.paused ? "Resumed" : "Paused"} ${task.task}`);
-    if (reply) reload();
-    return reply !== null;
+  async function pause(until: string | null, note: string): Promise<void> {
+    if (await act("POST /tasks/{name}/pause", { path, body: { until, note: note || null } }, `Paused ${task.task}`)) reload();
+  }
+  async function resume(): Promise<void> {
+    if (await act("POST /tasks/{name}/resume", { path, body: {} }, `Resumed ${task.task}`)) reload();
   }
 
   return (
@@ -44,24 +46,37 @@ function Whole({ task, reload }: { task: Task; reload: () => void }) {
           </button>
         )}
         {may("operate") && (
-          <button type="button" onClick={() => (task.paused ? void switched("") : (asked.value = "pause"))}>
-            {task.paused ? "Resume" : "Pause …"}
-          </button>
+          <>
+            <button type="button" onClick={() => (task.paused ? void resume() : (asked.value = "pause"))}>
+              {task.paused ? "Resume" : "Pause …"}
+            </button>
+            <button type="button" onClick={() => (asked.value = "override")}>
+              Override …
+            </button>
+          </>
         )}
         <a class="button" href={hrefOf("/runs", { task: task.task })}>
           Runs
         </a>
         <WhyLink subject={task.task} />
       </Head>
-      {task.paused && <p class="banner">This task is paused: its runs wait until somebody resumes it.</p>}
+      {task.paused && (
+        <p class="banner">
+          This task is paused: its runs wait until {task.paused_until ? <Time at={task.paused_until} /> : "somebody resumes it"}.
+        </p>
+      )}
       {!task.enabled && <p class="banner">The code has disabled this task: its runs wait.</p>}
+      {task.enabled && task.overrides?.enabled === false && <p class="banner">An override disables this task: its runs wait.</p>}
       <Gauges task={task} />
+      <OverridesInForce task={task} />
       <Past task={task.task} />
+      <Heat task={task.task} />
       <div class="columns">
         <InForce task={task} />
         <Schedules task={task.task} />
       </div>
-      {asked.value === "pause" && <NoteDialog title={`Pause ${task.task}`} verb="Pause" about="Runs in hand go on; no other run of this task starts." onClose={close} onDone={switched} />}
+      {asked.value === "pause" && <PauseDialog name={task.task} about="Runs in hand go on; no other run of this task starts." onClose={close} onPause={pause} />}
+      {asked.value === "override" && <OverrideDialog name={task.task} onClose={close} reload={reload} />}
       {asked.value === "submit" && <SubmitDialog task={task} onClose={close} />}
     </>
   );
@@ -69,7 +84,8 @@ function Whole({ task, reload }: { task: Task; reload: () => void }) {
 
 /** What waits and what runs, beside how much may run at once. */
 function Gauges({ task }: { task: Task }) {
-  const limits = [...(task.limit ? [task.limit] : []), ...task.limits];
+  const own = task.overrides?.limit ?? task.limit;
+  const limits = [...(own ? [own] : []), ...task.limits];
   const total = limits.map((limit) => limit.total).filter((each) => each !== null && each !== undefined).sort((one, two) => one - two)[0];
   return (
     <ul class="gauges">
@@ -92,14 +108,18 @@ function Gauge({ name, value, most, href }: { name: string; value: number; most?
 }
 
 function InForce({ task }: { task: Task }) {
+  const over = task.overrides;
+  const timeout = over?.timeout ?? task.timeout;
+  const retries = over?.retry ? over.retry.limit : task.retries;
+  const rate = over?.rate ?? task.rate;
   const rows: [string, string][] = [
     ["parameters", task.parameters ?? "unknown"],
     ["queue", task.queue],
     ["priority", String(task.priority)],
-    ["timeout", task.timeout === null ? "none" : span(task.timeout)],
-    ["retries", task.retries === null ? "without end" : String(task.retries)],
+    ["timeout", timeout === null ? "none" : span(timeout)],
+    ["retries", retries === null ? "without end" : String(retries)],
     ["executor", task.executor ?? "unknown"],
-    ["rate", task.rate ? `${task.rate.n} per ${span(task.rate.per)}${task.rate.per_key ? ", per key" : ""}` : "none"],
+    ["rate", rate ? `${rate.n} per ${span(rate.per)}${rate.per_key ? ", per key" : ""}` : "none"],
     ["most that wait", task.max_pending === null ? "any number" : count(task.max_pending)],
     ["paused keys", task.paused_keys.join(", ") || "none"],
   ];

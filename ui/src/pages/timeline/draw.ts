@@ -1,6 +1,7 @@
-/** Draws the rows of the time line: one rectangle per segment, so that the work depends on pixels and not on runs. */
+/** Draws the rows of the time line. */
 
 import type { TimelineRow, TimelineRowSegments } from "../../api/types";
+import type { Scale } from "./folds";
 
 export const ROW = 24;
 const BAR = 12;
@@ -28,14 +29,9 @@ export function toneOf(outcome: string): string {
 
 export interface Picture {
   rows: readonly TimelineRow[];
-  /** Pixels of the width for which the service made the segments. */
-  made: number;
+  scale: Scale;
   width: number;
-  /** Where now is, in pixels. */
-  now: number;
   marks: readonly number[];
-  /** What the pointer brushes, in pixels. */
-  brush: readonly [number, number] | null;
 }
 
 export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
@@ -50,41 +46,72 @@ export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
   pen.fillStyle = colours("--rule");
   for (const mark of picture.marks) pen.fillRect(Math.round(mark), 0, 1, height);
   for (let index = 1; index <= picture.rows.length; index += 1) pen.fillRect(0, index * ROW - 1, picture.width, 1);
-  drawSegments(pen, picture, colours);
-  pen.fillStyle = colours("--ink");
-  pen.fillRect(Math.round(picture.now), 0, 1, height);
-  if (picture.brush) {
-    const [left, right] = picture.brush;
-    pen.globalAlpha = 0.16;
-    pen.fillStyle = colours("--accent");
-    pen.fillRect(Math.min(left, right), 0, Math.abs(right - left), height);
-    pen.globalAlpha = 1;
-  }
+  drawSegments(pen, picture, colours, ratio);
+  pen.strokeStyle = colours("--accent");
+  drawPlanned(pen, picture);
+  pen.fillStyle = colours("--paused");
+  for (const fold of picture.scale.folds) for (let y = 0; y < height; y += 6) pen.fillRect(Math.round(fold) + 7, y, 2, 3);
 }
 
-/** All segments of a colour in a row of calls: a change of the colour costs more than a rectangle. */
-function drawSegments(pen: CanvasRenderingContext2D, picture: Picture, colours: (name: string) => string): void {
-  const scale = picture.width / picture.made;
-  const byTone = new Map<string, [number, TimelineRowSegments][]>();
-  picture.rows.forEach((row, index) => {
+/**
+ * Each row is one line of pixels, stretched to the height of its bars: the work depends on pixels and not on segments,
+ * of which there may be 50,000. Failures are written last, so that nothing hides them.
+ */
+function drawSegments(pen: CanvasRenderingContext2D, picture: Picture, colours: (name: string) => string, ratio: number): void {
+  const { rows, scale } = picture;
+  const lines = document.createElement("canvas");
+  lines.width = Math.max(1, Math.round(picture.width * ratio));
+  lines.height = rows.length;
+  const ink = lines.getContext("2d", { willReadFrequently: true });
+  if (!ink) return;
+  const pixelOf = pixelsOf(ink, colours);
+  const image = ink.createImageData(lines.width, lines.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  rows.forEach((row, index) => {
+    const write = (segment: TimelineRowSegments, tone: string) => {
+      const left = Math.min(lines.width - 1, Math.floor(scale.x(segment.left) * ratio));
+      const right = Math.max(left + THINNEST * ratio, Math.round(scale.x(segment.right) * ratio));
+      const first = index * lines.width;
+      pixels.fill(pixelOf(tone), first + left, first + Math.min(lines.width, right));
+    };
+    const failures: TimelineRowSegments[] = [];
     for (const segment of row.segments) {
-      const tone = segment.outcome === "planned" ? "planned" : toneOf(segment.outcome);
-      const found = byTone.get(tone);
-      if (found) found.push([index, segment]);
-      else byTone.set(tone, [[index, segment]]);
+      const tone = toneOf(segment.outcome);
+      if (tone === "--failed") failures.push(segment);
+      else if (segment.outcome !== "planned") write(segment, tone);
+    }
+    for (const segment of failures) write(segment, "--failed");
+  });
+  ink.putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  rows.forEach((_, index) => pen.drawImage(lines, 0, index, lines.width, 1, 0, index * ROW + (ROW - BAR) / 2, picture.width, BAR));
+}
+
+/** Fires to come are hollow. */
+function drawPlanned(pen: CanvasRenderingContext2D, { rows, scale }: Picture): void {
+  rows.forEach((row, index) => {
+    for (const segment of row.segments) {
+      if (segment.outcome !== "planned") continue;
+      const left = scale.x(segment.left);
+      const width = Math.max(3, scale.x(segment.right) - left);
+      pen.strokeRect(left + 0.5, index * ROW + (ROW - BAR) / 2 + 0.5, width - 1, BAR - 1);
     }
   });
-  for (const [tone, segments] of byTone) {
-    const hollow = tone === "planned";
-    pen.fillStyle = pen.strokeStyle = colours(hollow ? "--accent" : tone);
-    for (const [index, segment] of segments) {
-      const left = segment.left * scale;
-      const width = Math.max(THINNEST, (segment.right - segment.left) * scale);
-      const top = index * ROW + (ROW - BAR) / 2;
-      if (hollow) pen.strokeRect(left + 0.5, top + 0.5, Math.max(3, width) - 1, BAR - 1);
-      else pen.fillRect(left, top, width, BAR);
+}
+
+/** Return what gives a named colour as the four bytes of a pixel. */
+function pixelsOf(ink: CanvasRenderingContext2D, colours: (name: string) => string): (name: string) => number {
+  const known = new Map<string, number>();
+  return (name) => {
+    let found = known.get(name);
+    if (found === undefined) {
+      ink.fillStyle = colours(name);
+      ink.fillRect(0, 0, 1, 1);
+      found = new Uint32Array(ink.getImageData(0, 0, 1, 1).data.buffer)[0] ?? 0;
+      known.set(name, found);
     }
-  }
+    return found;
+  };
 }
 
 /** Return what gives the value of a named colour. A pair for light and dark has a value only where it is used. */
@@ -103,9 +130,9 @@ function coloursOf(canvas: HTMLCanvasElement): (name: string) => string {
 }
 
 /** Return the segment of a row at a pixel of the page, or the nearest within three pixels. Segments are sorted by `left`. */
-export function segmentAt(row: TimelineRow, pixel: number, scale: number): TimelineRowSegments | null {
-  const near = 3 / scale;
-  const at = pixel / scale;
+export function segmentAt(row: TimelineRow, pixel: number, scale: Scale): TimelineRowSegments | null {
+  const at = scale.column(pixel);
+  const near = scale.column(pixel + 3) - at;
   let low = 0;
   let high = row.segments.length;
   while (low < high) {

@@ -7,6 +7,7 @@ import { Empty, Show } from "../../parts/empty";
 import { Head } from "../../parts/page";
 import { wordOf } from "../../parts/state";
 import { Chart } from "./chart";
+import { Demand, type Hour } from "./demand";
 import { toneOf } from "./draw";
 import { LEAST, moved, OFFERED, zoomed, type Span } from "./scale";
 import "../../styles/timeline.css";
@@ -30,6 +31,22 @@ export default function TimelinePage() {
     (signal) => ask("GET /timeline", { query: { by, from: iso(span.from), to: iso(span.to), px: COLUMNS }, signal }),
     own && own.to < now.value ? [] : ["runs"],
   );
+  const minutes = Math.min(2_880, Math.max(1, Math.ceil((now.peek() - span.from) / 60_000)));
+  const days = Math.min(31, Math.max(1, Math.ceil((span.to - now.peek()) / 86_400_000)));
+  const demand = useResource(
+    `${by} ${length} ${own ? key : ""}`,
+    async (signal) => {
+      const [stats, preview, workers] = await Promise.all([
+        ask("GET /stats", { query: { minutes }, signal }),
+        span.to > now.peek() ? ask("GET /preview", { query: { days, tz: "UTC" }, signal }) : null,
+        ask("GET /workers", { signal }),
+      ]);
+      const live = workers.items.filter((worker) => worker.standing !== "stopped" && worker.standing !== "silent");
+      return { stats: stats.items, hours: (preview?.hours ?? []) as Hour[], seats: live.reduce((sum, worker) => sum + worker.seats, 0) };
+    },
+    ["stats"],
+  );
+  const folds = query.get("folds") !== "no";
   const show = (next: Span) => setQuery({ from: iso(next.from), to: iso(next.to), last: null }, false);
   return (
     <>
@@ -48,7 +65,10 @@ export default function TimelinePage() {
           <button type="button" aria-label="Zoom out" onClick={() => show(zoomed(span, 2))}>−</button>
         </div>
         <label class="by">
-          by
+          <input type="checkbox" checked={folds} onChange={(event) => setQuery({ folds: event.currentTarget.checked ? null : "no" })} /> fold idle times
+        </label>
+        <label class="by">
+          rows by
           <select aria-label="Rows" value={by} onChange={(event) => setQuery({ by: event.currentTarget.value })}>
             {BY.map((each) => (
               <option key={each}>{each}</option>
@@ -71,6 +91,8 @@ export default function TimelinePage() {
                 rows={found.items}
                 made={COLUMNS}
                 span={{ from: Date.parse(found.from ?? iso(span.from)), to: Date.parse(found.to ?? iso(span.to)) }}
+                folds={folds}
+                above={(scale, width) => demand.data.value && <Demand {...demand.data.value} span={{ from: Date.parse(found.from ?? iso(span.from)), to: Date.parse(found.to ?? iso(span.to)) }} scale={scale} made={COLUMNS} width={width} now={now.value} />}
                 onZoom={show}
               />
               {found.next && <p class="dim">These are the first {counted(found.items.length, "row")}.</p>}
@@ -83,12 +105,17 @@ export default function TimelinePage() {
 }
 
 function Legend({ outcomes }: { outcomes: string[] }) {
+  const byTone = new Map<string, string[]>();
+  for (const outcome of [...new Set(outcomes)].sort()) {
+    const tone = toneOf(outcome).slice(2);
+    byTone.set(tone, [...(byTone.get(tone) ?? []), outcome]);
+  }
   return (
     <ul class="legend" aria-label="Colours">
-      {[...new Set(outcomes)].sort().map((outcome) => (
-        <li key={outcome}>
-          <span class="swatch" data-tone={toneOf(outcome).slice(2)} data-hollow={outcome === "planned"} aria-hidden="true" />
-          {wordOf(outcome)}
+      {[...byTone].map(([tone, found]) => (
+        <li key={tone}>
+          <span class="swatch" data-tone={tone} data-hollow={tone === "accent"} aria-hidden="true" />
+          {found.map(wordOf).join(", ")}
         </li>
       ))}
     </ul>

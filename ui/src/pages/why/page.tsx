@@ -1,4 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { readNames, scheduleNames, taskNames } from "../../app/names";
@@ -7,16 +9,23 @@ import { say } from "../../parts/toasts";
 import { CopyButton } from "../../parts/copy";
 import { Show } from "../../parts/empty";
 import { Head } from "../../parts/page";
+import { needsOf } from "../now/needs";
+import { readNow } from "../now/picture";
 import { Answer, textOf } from "./answer";
+
+const MOST = 12;
 
 /** Ask about anything. The address holds the question, so that an answer can be shared. */
 export default function WhyPage() {
-  const subject = useSignal("");
-  const key = useSignal("");
+  const shown = useRef(place.peek());
+  const subject = useSignal(shown.current.query.get("subject") ?? "");
+  const key = useSignal(shown.current.query.get("key") ?? "");
   useSignalEffect(() => {
+    void readNames();
+    if (place.value === shown.current) return; // an effect runs after the first paint: somebody may have typed by then
+    shown.current = place.value;
     subject.value = place.value.query.get("subject") ?? "";
     key.value = place.value.query.get("key") ?? "";
-    void readNames();
   });
 
   function submit(event: Event): void {
@@ -92,20 +101,49 @@ function Asked() {
   );
 }
 
+/** What waits for an answer now, then everything else that can be asked about. */
 function Examples() {
-  const names = [...taskNames.value.slice(0, 6), ...scheduleNames.value.slice(0, 4)];
+  const picture = useResource("now", readNow, ["tasks", "schedules", "flows", "workers"]);
+  const needs = picture.data.value ? needsOf(picture.data.value).slice(0, MOST) : [];
+  const names = [...new Set([...taskNames.value, ...scheduleNames.value])].slice(0, MOST);
   return (
-    <section>
-      <h2>For example</h2>
-      <ul class="examples">
+    <>
+      {needs.length > 0 && (
+        <Questions title="What needs an answer now">
+          {needs.map((need) => (
+            <Question key={need.id} subject={need.subject} of={need.key}>
+              {need.title}
+            </Question>
+          ))}
+        </Questions>
+      )}
+      <Questions title={needs.length ? "Or ask about" : "For example"}>
         {names.map((name) => (
-          <li key={name}>
-            <button type="button" class="small" onClick={() => go(`/why?subject=${encodeURIComponent(name)}`)}>
-              Why does {name} not run?
-            </button>
-          </li>
+          <Question key={name} subject={name}>
+            {name}
+          </Question>
         ))}
-      </ul>
+      </Questions>
+    </>
+  );
+}
+
+function Questions({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section aria-label={title}>
+      <h2>{title}</h2>
+      <ul class="examples">{children}</ul>
     </section>
+  );
+}
+
+function Question({ subject, of, children }: { subject: string; of?: string | undefined; children: ComponentChildren }) {
+  const query = new URLSearchParams({ subject, ...(of ? { key: of } : {}) });
+  return (
+    <li>
+      <button type="button" class="small" onClick={() => go(`/why?${query}`)}>
+        {children}
+      </button>
+    </li>
   );
 }
