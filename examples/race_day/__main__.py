@@ -3,6 +3,7 @@
 import logging
 import sys
 
+from examples.journal import journal
 from examples.race_day import live, page
 from examples.race_day.story import Story, a_bad_day
 
@@ -10,7 +11,7 @@ from examples.race_day.story import Story, a_bad_day
 def play() -> None:
     logging.getLogger("rota").setLevel(logging.CRITICAL)  # the journal says it shorter
     story = Story().play(a_bad_day)
-    for line in page.journal(story.journal):
+    for line in journal(story.journal):
         print(line)
     print()
     for line in page.grid(story.seen):

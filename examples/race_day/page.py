@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
 
 from examples.race_day.racing import PARIS
 from rota import FlowStatus, Run
@@ -31,13 +30,6 @@ def _words(moments: Mapping[str, FlowStatus], name: str) -> str:
         else:
             said[f"{clock(step.since)} {step.state}"] = None
     return "; ".join(said)
-
-
-def journal(lines: Sequence[str]) -> Iterator[str]:
-    """What was said, the same thing in a row once."""
-    for said, group in groupby(lines, key=lambda line: line[5:]):
-        times = [line[:5] for line in group]
-        yield f"{times[0]}{said}" + (f"  ({len(times)} times, until {times[-1]})" if len(times) > 1 else "")
 
 
 def counts(runs: Sequence[Run], tasks: Sequence[str]) -> Iterator[str]:

@@ -31,9 +31,12 @@ async def watch_results(ctx: Context, race: str) -> str:
 
 
 def plan_races(ctx: Context, period: str) -> str:
+    return plan_program(app.portal.call(racing(ctx).program), period)
+
+
+def plan_program(races: Sequence[Race], period: str) -> str:
     """One chat and one look at the result per race, by the program as it is now. Planning again follows it: what
     waits moves with its race, or goes with it. The planners are plain functions; `period` may be written either way."""
-    races = app.portal.call(racing(ctx).program)
     chats = _around(races, autochat, timedelta(minutes=-15), period, lambda race: race.starters > ENOUGH_STARTERS)
     results = _around(races, watch_results, timedelta(minutes=10), period)
     return f"chats: {chats}; results: {results}"

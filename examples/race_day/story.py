@@ -1,11 +1,11 @@
 """One day in a moment: the app as it is, in virtual time, in a world where things go wrong."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
+from examples.journal import listening
 from examples.race_day.app import app, log
 from examples.race_day.day import day
 from examples.race_day.racing import PARIS, Racing, a_program
@@ -32,17 +32,10 @@ class Story:
             if playing is not None:
                 await playing(self)
 
-        listener = Listener(self)
-        level = log.level
-        log.addHandler(listener)
-        log.setLevel(logging.INFO)
-        try:
+        with listening(log, self.tell):
             self.simulation = simulate(
                 app, MORNING, self.end, scenario=scenario, workers=workers, resources=self._open_world
             )
-        finally:
-            log.removeHandler(listener)
-            log.setLevel(level)
         return self
 
     @asynccontextmanager
@@ -64,17 +57,6 @@ class Story:
     async def look(self, name: str) -> FlowStatus:
         self.seen[name] = await day.status()
         return self.seen[name]
-
-
-class Listener(logging.Handler):
-    """Writes what the app logs into the journal, by the clock of the story."""
-
-    def __init__(self, story: Story) -> None:
-        super().__init__()
-        self._story = story
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._story.tell(record.getMessage())
 
 
 async def a_bad_day(story: Story) -> None:

@@ -67,6 +67,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         platform.scheduler().ready()
         embedded.stop()
         agents.more(2)
+        agents.until(lambda asked: len({each.key for each in asked if each.agent == "ada"}) > 12)
         seen.api_status = api.ask("GET", "/status")
         seen.executions = api.ask("GET", "/schedules/report/executions")
         while seen.executions[-1]["state"] != "succeeded":  # under way

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 from tests.processes import Process
@@ -32,7 +33,9 @@ def test_2_9_the_site_serves_its_status_and_its_engine_starts_with_it(tmp_path: 
     with Process("-m", "examples.django_alarm", "serve", f"127.0.0.1:{unused_tcp_port}", env=env) as site:
         site.wait_for("scheduled cleanup_old_events: daily 03:00")
         site.wait_for("started on sqlite:")
-        with urlopen(f"http://127.0.0.1:{unused_tcp_port}/status") as answer:
-            status = json.load(answer)
+        status: dict[str, Any] = {"loops": []}
+        while not status["loops"]:  # the engine says that it has started a moment before the app knows
+            with urlopen(f"http://127.0.0.1:{unused_tcp_port}/status") as answer:
+                status = json.load(answer)
         assert {loop["name"] for loop in status["loops"]} >= {"worker", "ticks"}
         assert status["tasks"]["cleanup_old_events"]["running"] == 0
