@@ -10,10 +10,13 @@ from benchmarks import report, servers, triggers
 from benchmarks.compare import compare
 from benchmarks.crowded import crowded
 from benchmarks.fan_out import fan_out
+from benchmarks.full_limit import full_limit
 from benchmarks.growth import growth
 from benchmarks.harness import run_harness
+from benchmarks.http import http
 from benchmarks.lone import lone_submit
 from benchmarks.memory import memory
+from benchmarks.observed import observed
 from benchmarks.schedules import schedules
 from benchmarks.settings import Settings
 from benchmarks.torture import torture
@@ -28,13 +31,23 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=Settings().rounds, help="medians are over so many")
     parser.add_argument("--runs", type=int, default=Settings().runs, help="runs to submit and to drain")
     parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
-    parser.add_argument("--part", choices=["torture"], help="measure this alone; its own options follow")
+    parser.add_argument(
+        "--part", choices=["http", "pages", "torture"], help="measure this alone; its own options follow"
+    )
     parser.add_argument("--harness", type=Path, metavar="PATH", help="run PATH/run.py on rota instead")
     chosen, more = parser.parse_known_args()
     if chosen.harness:
         return run_harness(chosen.harness.resolve(), more)
+    if chosen.part == "pages":
+        from benchmarks.pages import pages  # needs a browser
+
+        print(pages(more))
+        return 0
     if chosen.part == "torture":
         print(torture(more).markdown())
+        return 0
+    if chosen.part == "http":
+        print(http(more).markdown())
         return 0
     if more:
         parser.error(f"unknown: {' '.join(more)}")
@@ -51,10 +64,14 @@ def measure(settings: Settings, keep: bool) -> None:
     costs += growth(settings)
     tell("a crowded key")
     costs += crowded(settings)
+    tell("a full named limit")
+    costs += full_limit(settings)
     tell("memory")
     costs += memory(settings)
     tell("a fan-out")
     costs += fan_out(settings)
+    tell("metrics and spans")
+    costs += observed(settings)
     tell("schedules")
     costs += schedules(settings, tell)
     tell("triggers")

@@ -21,6 +21,8 @@ NEXT = "\n## "
 REPEAT = "## How to repeat"
 SERVERS = "## On Redis and PostgreSQL"
 HARNESS = "## By an outside harness"
+PAGES = "## The pages of the control room"
+HTTP = "## Over HTTP"
 
 
 class Grid(Struct, frozen=True):
@@ -88,7 +90,7 @@ def show(versus: Sequence[Versus], found: Sequence[Cost]) -> None:
 
 def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -> None:
     """Keeps the sections that others have written before."""
-    kept = {heading: section(heading) for heading in (CRONSIM, SERVERS, HARNESS)}
+    kept = {heading: section(heading) for heading in (CRONSIM, SERVERS, HARNESS, PAGES, HTTP)}
     parts = (
         "# Results",
         "Machines differ and have moods: read the ratios. Each is the median over the rounds of what was measured "
@@ -104,6 +106,8 @@ def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -
         costs(found).markdown(),
         kept[SERVERS],
         kept[CRONSIM],
+        kept[PAGES],
+        kept[HTTP],
         REPEAT,
         "`make bench`, or `python -m benchmarks --rounds 3 --runs 20000`; one part of it is "
         "`python -m benchmarks.triggers`. A fast look, which writes nothing, is `python -m benchmarks --quick`.",

@@ -8,6 +8,7 @@ from benchmarks.crowded import crowded
 from benchmarks.fan_out import fan_out
 from benchmarks.figures import Cost
 from benchmarks.flows import flows
+from benchmarks.full_limit import full_limit
 from benchmarks.growth import growth
 from benchmarks.lateness import lateness
 from benchmarks.report import SERVERS, costs, machine, write_section
@@ -30,6 +31,8 @@ def on_both(settings: Settings, server: Server) -> list[Cost]:
     for name, measure in (("a long queue", growth), ("a crowded key", crowded), ("schedules", due_at_once)):
         tell(f"  {name}")
         found += measure(settings, server.url)
+    tell("  a full named limit")
+    found += full_limit(settings, server.url)
     tell("  a fan-out")
     found += fan_out(settings, server.url)
     tell("  flows")
