@@ -24,6 +24,12 @@ ANSWERS = {
     "pytest -o asyncio_mode=auto test_jobs.py": r"2 passed",
 }
 CODES = {"rota diff": 3}
+STARTED = {
+    "rota worker": ("rota worker", "^rota worker: "),
+    "rota dev": ("rota dev", "rota dev: "),
+    "rota serve": ("rota serve --port 0", "^control room: http"),
+}
+"""Commands that go on until Ctrl-C: what is typed (a port that nobody else has), and the line that says it is ready."""
 CHECKOUT = "Two commands"
 """The section whose commands are for a clone of the repository, not for a project that uses rota."""
 
@@ -108,9 +114,9 @@ class Reader:
     def line(self, line: str) -> None:
         command = re.sub(r"\s+#.*", "", line)
         if command.startswith("pip install"):
-            self._install(self._folder / ".venv", command.split()[2:])
-        elif command in ("rota worker", "rota dev"):
-            self._start(command)
+            self._install(self._folder / ".venv", [word.strip('"') for word in command.split()[2:]])
+        elif command in STARTED:
+            self._start(*STARTED[command])
         else:
             code, said = self._terminal.type(command.replace(AN_ID, self._a_run() if AN_ID in command else ""))
             assert code == CODES.get(command, 0), f"{command}: {code}\n{said}"
@@ -128,11 +134,11 @@ class Reader:
         for terminal in (self._terminal, *self._workers):
             terminal.close()
 
-    def _start(self, command: str) -> None:
+    def _start(self, command: str, ready: str) -> None:
         terminal = Terminal(self._folder, self._python)
         self._workers.append(terminal)
         terminal.send(f'trap : INT; . .venv/bin/activate; {command}; echo "ended: $?"')
-        terminal.read_until("rota worker: |rota dev: ")
+        terminal.read_until(ready)
 
     def _a_run(self) -> str:
         code, said = self._terminal.type("rota runs ls --state succeeded --limit 1 --json 2> /dev/null")
