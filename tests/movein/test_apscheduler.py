@@ -97,6 +97,13 @@ def test_a_fire_that_a_clock_change_weeks_before_loses_is_a_named_difference() -
     assert not proof.unnamed
 
 
+def test_an_instant_that_apscheduler_answers_twice_does_not_end_its_proof() -> None:
+    row = row_of(hour="0,2,3", minute="40,56,58")  # on the short day, 02:40 is 03:40, and then 03:40 comes too
+    proof = prove(row, NOW)
+    assert proof is not None
+    assert (proof.unnamed, proof.compared) == ((), 400 * 9)
+
+
 def test_the_terms_of_a_job_are_carried_over() -> None:
     plain = row_of(hour=3).timed
     assert (plain.overlap, plain.catch_up, plain.grace, plain.lost) == ("skip", "latest", 1, "fail")

@@ -268,13 +268,20 @@ def engine_of(trigger: Any, first: datetime | None = None) -> Fires:
             now = start + timedelta(microseconds=1) if previous is None else previous
             found = ending.get_next_fire_time(previous, now)
             fire = None if found is None else _whole(found)
-            if fire is None or fire > end or (previous is not None and fire <= _whole(previous)):
+            if found is None or fire is None or fire > end or (previous is not None and not _goes_on(previous, found)):
                 return
-            if fire > start:
+            if fire > start and (previous is None or fire > _whole(previous)):
                 yield fire
             previous = found
 
     return fires
+
+
+def _goes_on(previous: datetime, found: datetime) -> bool:
+    """Return whether a trigger gets ahead. Behind a gap it may answer one instant twice: as 02:40 in the gap, which is
+    03:40, and as 03:40."""
+    before, after = _whole(previous), _whole(found)
+    return after > before or (after == before and found.replace(tzinfo=None) != previous.replace(tzinfo=None))
 
 
 def _ending(trigger: Any, end: datetime) -> Any:
