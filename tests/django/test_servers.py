@@ -73,6 +73,7 @@ async def served(setup: Setup, folder: Path, ticks: int, path: str = "") -> None
         run = await site.lingering()
         site.stop(setup.sent, setup.group)
         assert await site.state(run) is State.QUEUED, site.log
+        assert "did not stop well" not in site.log
 
 
 @requirement("2.6")

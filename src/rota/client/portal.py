@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -123,5 +124,6 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
+        with suppress(RuntimeError):  # at the end of the process, no thread can be started that would end the others
+            loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

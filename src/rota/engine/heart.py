@@ -19,6 +19,7 @@ from rota.engine.slate import Slate
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Backend, Renewal, Store
+from rota.threads import AwaitedThread
 
 log = logging.getLogger("rota")
 
@@ -67,7 +68,7 @@ class Heart:
         self._lease = tuning.lease
         self._every = tuning.renew_every
         self._when_empty: float | None = tuning.renew_every  # seconds to the next beat while there is no lease
-        self._thread = threading.Thread(target=self._live, name=f"rota-heart-{seats.worker[:8]}", daemon=True)
+        self._thread = AwaitedThread(self._live, f"rota-heart-{seats.worker[:8]}")
 
     @property
     def silent_for(self) -> float:
@@ -114,7 +115,7 @@ class Heart:
 
     async def stop(self) -> None:
         self.abandon()
-        await asyncio.to_thread(self._thread.join)
+        await self._thread.ended()
 
     def abandon(self) -> None:
         """End without another renewal, and do not wait for the end."""
@@ -126,6 +127,8 @@ class Heart:
             try:
                 asyncio.run(self._beat_for_ever())
             except Exception:
+                if self._stopped.is_set():
+                    return  # at the end of a process, asyncio has no thread left to end the loop's executor
                 log.exception("lease renewal failed, next try in %.0f s", RETRY)
                 self._stopped.wait(RETRY)
 

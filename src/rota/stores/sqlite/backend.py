@@ -1,6 +1,5 @@
 """SqliteBackend: a file and its options. Each open store has two connections, each on a thread of its own."""
 
-import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncGenerator
@@ -19,6 +18,7 @@ from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.connection import connect
 from rota.stores.sqlite.store import SqliteStore
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
+from rota.threads import called
 
 REQUESTED = "state = 'running' AND (cancel_requested = 1 OR pause_requested = 1)"
 
@@ -61,7 +61,7 @@ class SqliteBackend:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
-        await asyncio.to_thread(self._make)
+        await called(self._make, "rota-sqlite-make")
         async with AsyncExitStack() as opened:
             writer = Writer(self._writing, self.path, self._clock)
             opened.push_async_callback(writer.close)

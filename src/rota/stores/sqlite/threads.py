@@ -15,6 +15,7 @@ from rota.domain.run import DIGITS, FAR_AHEAD, onwards
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.stores import forks
 from rota.stores.sqlite.connection import begin, committed, explain
+from rota.threads import AwaitedThread
 
 T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
@@ -80,7 +81,7 @@ class SqlThread:
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.at_work = threading.Lock()
         forks.register(self)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = AwaitedThread(self._run, name)
         self._closed = False
         self._thread.start()
 
@@ -96,7 +97,7 @@ class SqlThread:
         if not self._closed:
             self._closed = True
             self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        await self._thread.ended()
 
     def _run(self) -> None:
         first = Job[None](lambda _: None, self.opened)
