@@ -10,16 +10,19 @@ from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record
 from rota.stores.idle import Arrival
 from rota.stores.ledger import holds
+from rota.stores.ledger.specs import in_force
 
 _APPLIED, _QUEUED = Verdict.APPLIED, State.QUEUED
 
 
 def settle(book: Book, settlements: Sequence[Settlement]) -> list[Verdict]:
     book.load([settlement.run for settlement in settlements])
-    return [_settle_one(book, settlement) for settlement in settlements]
+    gated: dict[str, bool] = {}
+    return [_settle_one(book, settlement, gated) for settlement in settlements]
 
 
-def _settle_one(book: Book, settlement: Settlement) -> Verdict:
+def _settle_one(book: Book, settlement: Settlement, gated: dict[str, bool]) -> Verdict:
+    """Apply one settlement. `gated` has the tasks of the batch: whether the end of one run lets another one start."""
     run = book.get(settlement.run)
     verdict = rules.judge(run, settlement, book.now)
     if run is None or verdict is not _APPLIED:
@@ -38,7 +41,11 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
         book.put_mark(ended.task, ended.mark_key, rules.mark_after(mark, ended, book.now))
     if ended.state.final:
         holds.release(book, ended)  # after its mark is written: the runs that wait are judged by that mark
-    holds.freed(book, run)
+    if run.task not in gated:
+        spec = in_force(book, run.task)
+        gated[run.task] = spec is not None and spec.gated
+    if gated[run.task]:
+        holds.freed(book, run)
     holds.freed_by(book, run)
     if settlement.stops is not None and ended.state.final:
         holds.cancel_group(book, settlement.stops, Reason.STOPPED, f"{ended.task} {ended.state}")

@@ -149,6 +149,11 @@ class MemoryBook(OwnIds, MemoryGates):
         if before is not None and before.body != run.body:  # a `rewrite` came after the ledger had read the run
             run = replace(run, **fields_of(before.body))
         self.runs[run.id] = run
+        if before is not None and before.state is _RUNNING and run.state.final and run.unique_key is None:
+            self.count.ended(before)  # most changes that come here: they touch no other index
+            self.leases.pop(run.id, None)
+            self.history.add(run)
+            return
         if before is not None:
             self._unindex(before)
         self._index(run, before)
@@ -304,8 +309,7 @@ class MemoryBook(OwnIds, MemoryGates):
             run = rules.claim(before, worker, seconds, self.now)
             if run.unique_key is None:  # no index changes but these
                 self.runs[run.id] = run
-                self.count.add(before, -1)
-                self.count.add(run)
+                self.count.claimed(run)
                 self._keep_lease(run)
             else:
                 self.save(run)
@@ -314,8 +318,12 @@ class MemoryBook(OwnIds, MemoryGates):
 
     def taken(self, worker: str, n: int) -> list[Run]:
         at, leases = self._taken.get(worker, (0, []))
-        found = [(self.runs.get(lease.run), lease) for lease in leases] if at == n else []
-        return [run for run, lease in found if run is not None and run.is_leased_to(lease.fence, lease.worker)]
+        get = self.runs.get
+        return [
+            run
+            for lease in (leases if at == n else ())
+            if (run := get(lease.run)) is not None and run.is_leased_to(lease.fence, worker)
+        ]
 
     def offer_lapsed(self) -> list[Run]:
         if self.now < self._lapse_at:
@@ -437,12 +445,15 @@ class MemoryBook(OwnIds, MemoryGates):
             self.keep_stub(self.runs[id], self.now)
             del self.runs[id], self.order[id]
         self.forget_stubs(self.now)
-        waiting = sum(run.state is State.QUEUED for run in self.runs.values())
+        waiting, waiting_tasks = 0, set[str]()
         self._lanes.clear()
         for run in self.runs.values():
-            if run.state is State.QUEUED:
+            if run.state is _QUEUED:
+                waiting += 1
                 self._lanes[run.task][lane_name(run.task, run.queue)] = None
-        waiting_tasks = {run.task for run in self.runs.values() if run.state in (State.QUEUED, State.PAUSED)}
+            elif run.state is State.PAUSED:
+                waiting_tasks.add(run.task)
+        waiting_tasks.update(self._lanes)
         self._turns = {name: turn for name, turn in self._turns.items() if name[0] in waiting_tasks}
         for lanes in (self._due, self._parked, self._shared):
             if lanes.entries > 2 * waiting + 1000:

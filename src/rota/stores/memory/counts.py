@@ -45,6 +45,26 @@ class Counts:
         elif state is _PAUSED:
             counts.paused += by
 
+    def claimed(self, run: Run) -> None:
+        """Count a ready run, which waited until now, as running."""
+        counts = self.tasks[run.task]
+        counts.queued -= 1
+        counts.ready -= 1
+        counts.running += 1
+        if run.key is not None:
+            counts.keys[run.key] = counts.keys.get(run.key, 0) + 1
+        if run.losses and run.worker:
+            self.suspects[run.worker] += 1
+
+    def ended(self, run: Run) -> None:
+        """Count a run, which ran until now, no longer."""
+        counts = self.tasks[run.task]
+        counts.running -= 1
+        if run.key is not None:
+            counts.keys[run.key] -= 1
+        if run.losses and run.worker:
+            self.suspects[run.worker] -= 1
+
     def forget(self) -> None:
         """Forget the names that nothing is counted for."""
         for name, counts in list(self.tasks.items()):
