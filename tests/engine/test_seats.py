@@ -26,9 +26,9 @@ def test_a_lease_is_renewed_from_its_start_until_its_ending_is_recorded() -> Non
     assert seats.unsettled() == [seat.lease], "once, although it is in hand and on its way to the store"
     seats.leave(seat)
     assert (seats.leases(), seats.unsettled(), seats.free) == ([], [seat.lease], 2)
-    seats.recorded(seat.lease)
+    seats.recorded([seat.lease])
     assert seats.unsettled() == []
-    seats.recorded(Lease("of another worker", 1, "x"))  # a rescued run: it was never in hand here
+    seats.recorded([Lease("of another worker", 1, "x")])  # a rescued run: it was never in hand here
 
 
 class Interrupted(dict[Lease, Any]):

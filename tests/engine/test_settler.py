@@ -179,7 +179,7 @@ async def test_a_settler_that_is_cancelled_keeps_the_ending_that_is_under_way() 
         (run,) = (await store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))).runs
         backend.errors[run.id] = RuntimeError("a bug")
         seats = Seats("ada", 1)
-        settler = Settler(store, seats, lambda run, settlement, now: None, lambda: None)
+        settler = Settler(store, seats, lambda endings, now: None, lambda: None)
         first = asyncio.create_task(settler.run())
         settler.settle(settlement_of(run, Succeeded()), run)
         await refused(backend, 2)

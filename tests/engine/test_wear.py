@@ -13,7 +13,7 @@ def test_room_ends_with_the_last_run() -> None:
     wear = Wear(max_runs=3)
     assert (wear.room(10), wear.words()) == (3, None)
     for _ in range(3):
-        wear.start()
+        wear.start(1)
     assert (wear.room(10), wear.words()) == (0, "it has started 3 runs (--max-runs 3)")
     assert Wear().room(10) == 10
 
@@ -21,7 +21,7 @@ def test_room_ends_with_the_last_run() -> None:
 def test_memory_counts_after_the_first_run() -> None:
     wear = Wear(max_memory=100 * MIB, memory=lambda: 101 * MIB)
     assert wear.words() is None, "else no run would ever start"
-    wear.start()
+    wear.start(1)
     assert wear.words() == "it uses 101 MiB of memory (--max-memory 100M)"
     assert memory_in_use() > MIB
 

@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from rota.client.fleet import PATIENCE, Attendance, unknown_run
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run
-from rota.engine.waiters import Waiters, serving
+from rota.engine.context import context_here
+from rota.engine.waiters import Waiters
 from rota.engine.world import REAL, World
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.store import Backend, Hint, Page, RunQuery, Store
@@ -68,12 +69,11 @@ class Session:
 
     async def ended(self, id: str) -> Run:
         """Return the run once it has ended. Tell the engine that the calling handler waits: it keeps its seat."""
-        served = serving.get()
-        if served is None:
+        here = context_here.get()
+        if here is None or here.waiters is None:
             return await self._ended(id)
-        waiters, seat = served
-        self._waiters.add(waiters)
-        with waiters.waiting(seat, id):
+        self._waiters.add(here.waiters)
+        with here.waiters.waiting(here.run.lease, id):
             return await self._ended(id)
 
     async def _ended(self, id: str) -> Run:

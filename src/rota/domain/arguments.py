@@ -59,7 +59,8 @@ class Signature:
         fewest = sum(p.kind in _POSITIONAL and p.default is p.empty for p in required)
         self._needed = len(parameters) + 1 if needs_names else fewest
         self._decoder = _decoder_for(self.name, parameters, hints)
-        self._plain = not (self._star or self._stars or self._keyword or self._defaults)
+        self.plain = not (self._star or self._stars or self._keyword or self._defaults)
+        """All parameters are positional and have no defaults."""
         self.hints = {p.name: hints.get(p.name, Any) for p in parameters}
         """The annotations of the parameters, by name."""
         self.all_hints = self.hints | {"return": hints.get("return", Any)}
@@ -127,13 +128,17 @@ class Signature:
             values = self._decoder.decode(encoded)
         except RecursionError:
             raise ValueError("they are nested too deeply") from None
-        if self._plain:
+        if self.plain:
             return list(msgspec.structs.astuple(values)), {}
         found = {name: value for name, value in msgspec.structs.asdict(values).items() if value is not msgspec.UNSET}
         positional = [found[name] if name in found else self._defaults[name] for name in self._positional]
         positional.extend(found.get(self._star or "", ()))
         keyword = {name: found[name] for name in self._keyword if name in found}
         return positional, keyword | found.get(self._stars or "", {})
+
+    def decode_plain(self, encoded: bytes) -> tuple[Any, ...]:
+        """Return the arguments for the call of a `plain` function. Raise an error if the stored ones do not fit."""
+        return msgspec.structs.astuple(self._decoder.decode(encoded))
 
     def decode_result(self, encoded: bytes) -> Any:
         return msgspec.json.decode(encoded, type=self._result_type, dec_hook=_dec_hook)

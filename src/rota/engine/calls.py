@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,12 +19,12 @@ from rota.engine.endings import log_ending
 from rota.engine.events import Announcer
 from rota.engine.heart import Heart
 from rota.engine.log_tails import keep_tails
-from rota.engine.logs import run_here
+from rota.engine.outcomes import stored
 from rota.engine.runner import Runner
 from rota.engine.seats import Seat, Seats, Stop
 from rota.engine.settler import Settler
 from rota.engine.traces import API, METERS, processed, processing, traceparent
-from rota.engine.waiters import Waiters, serving
+from rota.engine.waiters import Waiters
 
 log = logging.getLogger("rota")
 
@@ -63,31 +63,44 @@ class Calls:
         self._waiters = Waiters(seats, runner.handlers.keys())
         self._loop = asyncio.get_running_loop()
 
-    def start(self, run: Run, deadline: float, left: Left) -> Seat:
-        """Take a seat for `run` and call its handler in a task of its own. `deadline` is the end of the lease."""
-        period = None if run.origin.period is None else self._written(run.origin.period)
-        seat = Seat(run, Context(run, self._resources, self._beat_soon, period), deadline)
-        if run.task in self._logged:
-            seat.context.tail = Tail()
-        self._announcer.tallies.claimed(run)
-        self._seats.take(seat)
-        if len(self._seats) == 1:
+    def start(self, runs: Sequence[Run], deadline: float, ahead: float, left: Left) -> list[Seat]:
+        """Take a seat for each run and call its handler in a task of its own. No lease ends later than `deadline`, and
+        `ahead` is what to add to the store's time for that of this process."""
+        self._announcer.tallies.claimed(runs)
+        seats = [self._seat(run, min(deadline, ahead + (run.until or 0.0))) for run in runs]
+        if seats and not self._seats:
             self._heart.filled()
-        seat.task = self._loop.create_task(self._serve(seat, left), name=f"{run.task} {run.id}")
-        return seat
+        for seat in seats:  # each is taken before its handler is called
+            self._seats.take(seat)
+            run = seat.run
+            seat.task = self._loop.create_task(self._serve(seat, left), name=f"{run.task} {run.id}")
+        return seats
+
+    def _seat(self, run: Run, deadline: float) -> Seat:
+        period = None if run.origin.period is None else self._written(run.origin.period)
+        context = Context(run, self._resources, self._beat_soon, period)
+        context.waiters = self._waiters
+        if run.task in self._logged:
+            context.tail = Tail()
+        return Seat(run, context, deadline)
 
     async def _serve(self, seat: Seat, left: Left) -> None:
         started = self._runner.stopwatch()
-        serving.set((self._waiters, seat.lease))
-        run_here.set(seat.run)
-        context_here.set(seat.context)  # these variables are set for this asyncio task only
+        context_here.set(seat.context)  # for this asyncio task only
         if API in sys.modules:  # else nobody traces
             seat.span = processing(seat.run, seat.run.task in self._parents)
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         self._announcer.started(seat.run)
         outcome: Outcome | None = Interrupted()
         try:
-            outcome = await self._runner.outcome(seat)
+            call = self._runner.plain_call(seat)
+            if call is None:
+                outcome = await self._runner.outcome(seat)
+            else:
+                try:
+                    outcome = stored(await call)
+                except BaseException as error:
+                    outcome = self._runner.unsuccessful(error, seat)
             if isinstance(outcome, _WAITING):
                 outcome = self._runner.waiting(outcome, seat)
         except GeneratorExit:  # the coroutine is thrown away together with its loop: there is nobody left to tell
@@ -102,27 +115,28 @@ class Calls:
                 self._end(seat, outcome, int((self._runner.stopwatch() - started) * 1e6 + 0.5) / 1e6, left)
 
     def _end(self, seat: Seat, outcome: Outcome, seconds: float, left: Left) -> None:
+        run, context = seat.run, seat.context
         if seat.given_back:  # the worker has stopped: this ending is neither recorded nor logged
             self._seats.leave(seat)
             return
-        settlement = settlement_of(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
-        if seat.context.tail is not None:
-            settlement = replace(settlement, log=seat.context.log)
-        if SECRETS in seat.run.body:
-            settlement = without_secrets(settlement, seat.run.body, seat.args)
+        settlement = settlement_of(run, outcome, seconds, context.note(), context.warnings)
+        if context.tail is not None:
+            settlement = replace(settlement, log=context.log)
+        if SECRETS in run.body:
+            settlement = without_secrets(settlement, run.body, seat.args)
         if seat.span is not None:
             settlement = replace(settlement, trace=traceparent(seat.span))
         if METERS in sys.modules or seat.span is not None:  # else nobody traces or measures
-            processed(seat.span, seat.run.task, settlement)
-        self._settler.settle(settlement, seat.run, seat.lease)
+            processed(seat.span, run.task, settlement)
+        self._settler.settle(settlement, run, seat.lease)
         self._seats.leave(seat)
         if seat.overdue is not None:
             self._seats.overdue += 1
-            log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)
-            self._announcer.stuck(seat.run)
+            log.warning("%s %s ended, but its call runs on and keeps its seat", run.task, run.id)
+            self._announcer.stuck(run)
             seat.overdue.add_done_callback(self._overdue_call_ended)
         left(seat)
-        log_ending(seat.run, settlement)
+        log_ending(run, settlement)
 
     def _overdue_call_ended(self, call: "asyncio.Future[object]") -> None:
         if not call.cancelled():

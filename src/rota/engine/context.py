@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,11 +15,14 @@ from rota.domain.run import Note, Progress, Run, storable
 from rota.domain.tail import LINE, Tail, packed
 from rota.errors import NotRunning
 
+if TYPE_CHECKING:
+    from rota.engine.waiters import Waiters
+
 MESSAGE_LIMIT = 500
 WARNINGS_KEPT = 20
 
 context_here: ContextVar["Context | None"] = ContextVar("rota context", default=None)
-"""The context of the run whose handler is being called."""
+"""The context of the run whose handler is being called. Threads and the portal's loop inherit it."""
 
 
 class Context:
@@ -27,6 +30,8 @@ class Context:
 
     tail: Tail | None = None
     """What the handler logs, if its task has `logs=True`."""
+    waiters: "Waiters | None" = None
+    """The waiting handlers of the worker that calls this one; None outside of a worker."""
     _stopping = False
     _noticed = False
     _progress: Progress | None = None

@@ -9,6 +9,7 @@ from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
 from rota.domain.text import plural
 from rota.engine.hooks import Hooks
+from rota.engine.settler import Ending
 from rota.engine.tallies import Tallies
 from rota.errors import StoreError
 from rota.store import RunQuery, Store
@@ -100,11 +101,15 @@ class Announcer:
         """The call of `run` goes on, although the run has ended."""
         self._hooks.emit(in_hand("stuck", run, "overdue"))
 
-    def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
-        """Count and announce an ending that the store recorded at `now`."""
-        self.tallies.ended(run, settlement, now)
-        if self._hooks.empty:
-            return
+    def recorded(self, endings: Sequence[Ending], now: float) -> None:
+        """Count and announce the endings that the store recorded at `now`."""
+        for settlement, run, _ in endings:
+            self.tallies.ended(run, settlement, now)
+        if not self._hooks.empty:
+            for settlement, run, _ in endings:
+                self._announce(run, settlement, now)
+
+    def _announce(self, run: Run, settlement: Settlement, now: float) -> None:
         event = ended(run, settlement, now)
         if self._hooks.wanted(event.name):
             self._hooks.emit(event)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from rota.domain.run import Run
 from rota.domain.text import clean
+from rota.engine.context import context_here
 from rota.engine.traces import trace_id
 
 LogForm = Literal["text", "json"]
@@ -23,8 +24,6 @@ TRACE = "\nTraceback (most recent call last):\n"
 
 worker_here: ContextVar[str | None] = ContextVar("rota worker", default=None)
 """The worker on whose behalf this code runs."""
-run_here: ContextVar[Run | None] = ContextVar("rota run", default=None)
-"""The run whose handler is being called."""
 
 
 class LogSetup(Struct, frozen=True):
@@ -107,7 +106,8 @@ class JsonLines(logging.Formatter):
 
 
 def _whose(record: logging.LogRecord) -> dict[str, object]:
-    run, fields = run_here.get(), vars(record)
+    here, fields = context_here.get(), vars(record)
+    run = here and here.run
     found = {
         "task": fields.get("rota_task") or (run and run.task),
         "run": fields.get("rota_run") or (run and run.id),

@@ -1,8 +1,9 @@
 """Calls the handler of a run: resolve → bind → call → outcome. Whatever happens becomes exactly one Outcome."""
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -74,6 +75,7 @@ class Runner:
         self._processes = ProcessExecutor()
         self._shared = Shared(self._threads.call if world.threads else None)
         self._injection = Injection(self._shared, overrides)
+        self._plain = {name: handler for name, handler in handlers.items() if _is_plain(handler)}
 
     async def close(self) -> None:
         await self._shared.close()
@@ -113,14 +115,36 @@ class Runner:
             else:
                 result = await self._call(handler, arguments, seat)
             return await self._ended(result, handler, seat) if prepared else self._returned(result, handler, seat)
-        except _TimeUp:
-            return _too_late(handler, seat)
-        except asyncio.CancelledError as error:
-            return Failed(failure(error), _retry(handler, seat)) if seat.stop is None else seat.stop.value
         except BaseException as error:  # SystemExit too: here it is one handler's failure
-            if isinstance(error, GeneratorExit) and _is_abandoned(seat):
-                raise
-            return _raised(error, handler, seat)
+            return self.unsuccessful(error, seat)
+
+    def plain_call(self, seat: Seat) -> Coroutine[Any, Any, Any] | None:
+        """Return the call of a run that needs nothing but its arguments, to be awaited; None if `outcome` has to see to
+        the run. Most runs are such, and their calls need no coroutine around that of the handler."""
+        run, handler = seat.run, self._plain.get(seat.run.task)
+        if handler is None or run.member is not None or run.policy.timeout is not None or run.origin.kind == ENDED:
+            return None
+        if not seat.args or seat.stop is not None or (now := self._now()) >= seat.deadline:
+            return None
+        try:
+            arguments = handler.signature.decode_plain(seat.args)
+        except Exception:  # `outcome` says what is wrong
+            return None
+        seat.called_at = now
+        call: Coroutine[Any, Any, Any]
+        call = handler.fn(seat.context, *arguments) if handler.takes_context else handler.fn(*arguments)
+        return call
+
+    def unsuccessful(self, error: BaseException, seat: Seat) -> Outcome:
+        """Return the outcome of a call that raised `error`."""
+        handler = self.handlers[seat.run.task]
+        if isinstance(error, _TimeUp):
+            return _too_late(handler, seat)
+        if isinstance(error, asyncio.CancelledError):
+            return Failed(failure(error), _retry(handler, seat)) if seat.stop is None else seat.stop.value
+        if isinstance(error, GeneratorExit) and _is_abandoned(seat):
+            raise error
+        return _raised(error, handler, seat)
 
     async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
         """Make the arguments of a flow's step from the results of the steps before; an outcome if that fails."""
@@ -245,6 +269,13 @@ class Runner:
         if seat.run.member is None or self._steps is None:
             return handler.fail_on
         return chosen(self._steps.fail_on(seat.run), handler.fail_on)
+
+
+def _is_plain(handler: Handler) -> bool:
+    """Return whether the calls of this handler may need nothing but their arguments."""
+    on_loop = handler.executor == "loop" and inspect.iscoroutinefunction(handler.fn) and handler.signature.plain
+    alone = handler.dependencies is None and not handler.middleware
+    return on_loop and alone and not handler.yields and handler.fail_on is None
 
 
 def _decoded(handler: Handler, result: bytes) -> Any:

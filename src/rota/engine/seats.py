@@ -134,11 +134,12 @@ class Seats:
         else a run that succeeded would start again while its ending waits."""
         self._unrecorded[lease] = None
 
-    def recorded(self, lease: Lease) -> None:
-        """The store has answered the ending of this lease, or can never take it: nobody renews the lease any more."""
-        self._unrecorded.pop(lease, None)
-        if self._slate is not None:
-            self._slate.leave(lease)
+    def recorded(self, leases: Sequence[Lease]) -> None:
+        """The store has answered the endings of these leases, or can never take them: nobody renews them any more."""
+        for lease in leases:
+            self._unrecorded.pop(lease, None)
+            if self._slate is not None:
+                self._slate.leave(lease)
 
     # -- for the heart ---------------------------------------------------------------------------------------------
 

@@ -50,11 +50,11 @@ class Settler:
         self,
         store: Store,
         seats: Seats,
-        on_recorded: Callable[[Run, Settlement, float], None],
+        on_recorded: Callable[[Sequence[Ending], float], None],
         on_stale: Callable[[], None],
     ) -> None:
-        """The settler calls `on_recorded(run, settlement, now)` when the store has recorded an ending at `now`, and
-        `on_stale()` when the store has refused one."""
+        """The settler calls `on_recorded(endings, now)` when the store has recorded endings at `now`, and `on_stale()`
+        when the store has refused one."""
         self._store = store
         self._seats = seats
         self._on_recorded = on_recorded
@@ -167,21 +167,25 @@ class Settler:
 
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
         self._fewer.set()
-        for (settlement, run, lease), verdict in zip(batch, reply.items, strict=True):
-            self._seats.recorded(lease)
-            if verdict is _STALE:
-                _report_stale(settlement)
-                if not settlement.lost:
-                    self._on_stale()
-            else:
-                self._on_recorded(run, settlement, reply.now)
+        self._seats.recorded([lease for _, _, lease in batch])
+        if _STALE in reply.items:
+            batch = [ending for ending, verdict in zip(batch, reply.items, strict=True) if self._took(ending, verdict)]
+        self._on_recorded(batch, reply.now)
+
+    def _took(self, ending: Ending, verdict: Verdict) -> bool:
+        """Return whether the store took the ending; report one that it refused."""
+        if verdict is _STALE:
+            _report_stale(ending[0])
+            if not ending[0].lost:
+                self._on_stale()
+        return verdict is not _STALE
 
     def _replace_words(self, settlement: Settlement, run: Run, lease: Lease, why: Unstorable) -> None:
         """An ending that the store can never write is recorded as a failure that says so."""
         log.error("run %s: its ending (%s) cannot be written", run.id, settlement.outcome, exc_info=why)
         if settlement.error == UNWRITABLE:
             log.error("run %s: could not record the failure either; it starts again when its lease lapses", run.id)
-            self._seats.recorded(lease)
+            self._seats.recorded([lease])
             return
         failed = Finish(State.FAILED, Reason.BAD_RESULT)
         plain = Settlement(settlement.run, settlement.fence, settlement.worker, failed, "bad_result", error=UNWRITABLE)

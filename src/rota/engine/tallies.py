@@ -1,6 +1,7 @@
 """Tallies: what a worker counts between two reports, for the charts and the metrics."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Sequence
 
 from rota.domain.decision import Reason
 from rota.domain.run import Run, State
@@ -10,6 +11,7 @@ from rota.store import Fired, Tally, Total, What, bucket, microseconds
 from rota.store.queries import SCHEDULED
 
 _WORDS = {State.SUCCEEDED: "succeeded", State.FAILED: "failed", State.CANCELLED: "cancelled"}
+_POISON, _SUCCEEDED = Reason.POISON, State.SUCCEEDED
 AT_ONCE = 1000
 """The most totals of one report, so that a claim stays short when thousands of schedules have fired."""
 
@@ -18,9 +20,9 @@ class _Counts:
     """The counts of one task and origin."""
 
     def __init__(self) -> None:
-        self.endings: Counter[str] = Counter()
-        self.waits: Counter[int] = Counter()
-        self.durations: Counter[int] = Counter()
+        self.endings: dict[str, int] = {}
+        self.waits: dict[int, int] = {}
+        self.durations: dict[int, int] = {}
         self.waited = 0.0
         self.ran = 0.0
 
@@ -33,25 +35,32 @@ class Tallies:
     def __bool__(self) -> bool:
         return bool(self._tasks or self._totals)
 
-    def claimed(self, run: Run) -> None:
-        waited = max(0.0, (run.claimed_at or 0.0) - run.due_at)
-        counts = self._tasks[run.task, run.origin.kind]
-        counts.waits[bucket(waited)] += 1
-        counts.waited += waited
+    def claimed(self, runs: Sequence[Run]) -> None:
+        """Count how long the runs of a claim have waited. Those that were submitted together have waited equally."""
+        waited, place = 0.0, 0
+        for run in runs:
+            counts, wait = self._tasks[run.task, run.origin.kind], (run.claimed_at or 0.0) - run.due_at
+            if wait != waited:
+                waited = max(0.0, wait)
+                place = bucket(waited)
+            counts.waits[place] = counts.waits.get(place, 0) + 1
+            counts.waited += waited
 
     def ended(self, run: Run, settlement: Settlement, now: float) -> None:
         """Count the ending of a call, which the store recorded at `now`."""
-        counts = self._tasks[run.task, run.origin.kind]
-        counts.endings[_word(settlement)] += 1
+        action, origin = settlement.action, run.origin
+        counts = self._tasks[run.task, origin.kind]
+        word = _word(settlement)
+        counts.endings[word] = counts.endings.get(word, 0) + 1
         seconds = settlement.seconds or 0.0
-        counts.durations[bucket(seconds)] += 1
+        place = bucket(seconds)
+        counts.durations[place] = counts.durations.get(place, 0) + 1
         counts.ran += seconds
-        if not isinstance(settlement.action, Finish):
-            return
-        if settlement.action.reason is Reason.POISON:
-            self._count(Total(What.POISONED, run.task))
-        if settlement.action.state is State.SUCCEEDED and run.origin.kind in SCHEDULED and run.origin.of:
-            self._count(Total(What.SUCCEEDED, run.origin.of, count=int(now)))
+        if isinstance(action, Finish):
+            if action.reason is _POISON:
+                self._count(Total(What.POISONED, run.task))
+            if origin.of and action.state is _SUCCEEDED and origin.kind in SCHEDULED:
+                self._count(Total(What.SUCCEEDED, origin.of, count=int(now)))
 
     def stale(self) -> None:
         """The store has refused an ending of this worker: the lease was lost."""
@@ -82,8 +91,8 @@ class Tallies:
             Tally(
                 task,
                 **counts.endings,
-                waits=dict(counts.waits),
-                durations=dict(counts.durations),
+                waits=counts.waits,
+                durations=counts.durations,
                 waited=microseconds(counts.waited),
                 ran=microseconds(counts.ran),
                 origin=origin,

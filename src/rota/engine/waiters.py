@@ -5,7 +5,6 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 from rota.domain.run import Lease, Run, State
 from rota.engine.seats import Seats
@@ -65,7 +64,3 @@ class Waiters:
 
     def _needs_a_seat(self, run: Run, now: float) -> bool:
         return run.state is State.QUEUED and not run.needs and run.due_at <= now and run.task in self._tasks
-
-
-serving: ContextVar[tuple[Waiters, Lease] | None] = ContextVar("rota serving", default=None)
-"""The worker and the lease for which this code runs. Threads and the portal's loop inherit it."""

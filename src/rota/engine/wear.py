@@ -41,9 +41,9 @@ class Wear:
         self._memory = memory
         self._started = 0
 
-    def start(self) -> bool:
-        """One more run starts. Return whether it is the last one of `max_runs`."""
-        self._started += 1
+    def start(self, runs: int) -> bool:
+        """So many more runs start. Return whether the last one of `max_runs` is among them."""
+        self._started += runs
         return self._max_runs is not None and self._started >= self._max_runs
 
     def room(self, free: int) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Released, settlement_of
@@ -122,13 +122,12 @@ class Worker:
         await self._settler.flush(BACKLOG * self._tuning.concurrency)
         free = self._room()
         claim = await self._claim_once(self._calls.tasks, free)
-        released = self._stopping or self.quiet
-        for run in claim.runs:
-            if released:
-                self._release(run)
-            elif run.lease not in self._seats:
-                self._start(run)
         self._hungry = claim.passed_over or len(claim.runs) >= free
+        if self._stopping or self.quiet:
+            for run in claim.runs:
+                self._release(run)
+        else:
+            self._start([run for run in claim.runs if run.lease not in self._seats])
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
     def _room(self) -> int:
@@ -190,11 +189,10 @@ class Worker:
         except TimeoutError:
             return
 
-    def _start(self, run: Run) -> Seat:
-        if self._wear.start():
+    def _start(self, runs: Sequence[Run]) -> list[Seat]:
+        if self._wear.start(len(runs)):
             self._wake.set()  # the next claim finds that the worker is worn out
-        deadline = min(self._now() + self._tuning.lease, self._ahead + (run.until or 0.0))
-        return self._calls.start(run, deadline, self._left)
+        return self._calls.start(runs, self._now() + self._tuning.lease, self._ahead, self._left)
 
     def _release(self, run: Run) -> None:
         """Give back a run that was claimed and not started."""
@@ -205,7 +203,7 @@ class Worker:
         if self._stopping or self.quiet or not self._handover.accepts(handed):
             self.look()
             return
-        self._handover.took = self._start(handed.run)
+        self._handover.took = self._start([handed.run])[0]
         self._wake.set()  # there may be more runs, and the store should know that there is one seat less
 
     def _left(self, seat: Seat) -> None:

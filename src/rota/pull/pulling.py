@@ -160,8 +160,7 @@ class Pulling:
         claim = await patiently(lambda: store.claim(request))
         if fresh:
             self._unsent = nothing
-        for run in claim.runs:
-            self._tallies.claimed(run)
+        self._tallies.claimed(claim.runs)
         await self._take_offers(store, claim)
         return claim
 

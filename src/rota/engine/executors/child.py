@@ -51,7 +51,7 @@ from rota.engine.executors.messages import (
 )
 from rota.engine.injection import Injection, PlainShared
 from rota.engine.log_tails import keep_tails
-from rota.engine.logs import configure, run_here
+from rota.engine.logs import configure
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, stored
 
 FAREWELL = 5.0
@@ -127,7 +127,6 @@ class Server:
 
     def _serve(self, seat: "Seat") -> Answer:
         call = seat.call
-        run_here.set(call.run)
         context_here.set(seat.context)
         try:
             fn, signature, needs = self._find(call)
