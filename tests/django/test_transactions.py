@@ -1,7 +1,7 @@
 """Transactional enqueue: a run exists once the transaction that enqueued it has committed."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import pytest
@@ -15,6 +15,7 @@ from rota.django import enqueue_on_commit, outbox
 from rota.django.models import OutboxRun
 from rota.django.project import app as project_app
 from rota.django.tasks_api import TaskResultStatus, task_backends
+from rota.domain.run import NewRun
 from storekit.servers import PostgresServer
 from tests.django.aliases import alias, entry_of
 from tests.django.shop import tasks as shop
@@ -59,6 +60,44 @@ def test_a_rollback_leaves_nothing_and_a_savepoint_only_its_part(app: Rota) -> N
         assert task_backends["default"].get_result(kept.id).args == [1]
     assert runs(app) == sorted([kept.id, other.id])
     assert not OutboxRun.objects.exists()
+
+
+def test_a_transaction_with_many_hands_them_over_in_steps_and_leaves_the_rest_to_the_workers(
+    app: Rota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    put = outbox._put
+
+    def counted(found: Sequence[NewRun]) -> None:
+        steps.append(len(found))
+        put(found)
+
+    monkeypatch.setattr(outbox, "PAGE", 3)
+    monkeypatch.setattr(outbox, "_put", counted)
+    with transaction.atomic():
+        enqueued = [shop.add.enqueue(number).id for number in range(7)]
+    assert (steps, runs(app)) == ([3, 3, 1], sorted(enqueued))
+    monkeypatch.setattr(outbox, "PATIENCE", 0.0)
+    with transaction.atomic():
+        late = shop.add.enqueue(7)
+    assert (steps, OutboxRun.objects.get().pk) == ([3, 3, 1], late.id)
+    OutboxRun.objects.all().delete()
+
+
+def test_what_was_rolled_back_is_not_remembered(app: Rota) -> None:
+    handed: list[Sequence[str]] = []
+    with pytest.MonkeyPatch.context() as seen:
+        seen.setattr(outbox, "hand_over", lambda ids, alias: handed.append(ids))
+        for number in range(5):
+            with suppress(Stop), transaction.atomic():
+                shop.add.enqueue(number)
+                raise Stop
+        with transaction.atomic():
+            kept = shop.add.enqueue(5)
+            transaction.on_commit(lambda: None)
+            other = shop.add.enqueue(6)
+    assert [*filter(None, handed)] == [[kept.id, other.id]]
+    OutboxRun.objects.all().delete()
 
 
 def test_one_query_inside_a_transaction_and_none_outside(app: Rota) -> None:

@@ -25,8 +25,8 @@ from rota.store import RunQuery
 
 log = logging.getLogger("rota.django")
 
-PAGE = 200
-"""Rows that one step of a sweep hands over."""
+PAGE = 1000
+"""Rows that are handed over in one step."""
 SETTLED = 2.0
 """Seconds after which a sweep takes a row: the process that wrote it has had its chance."""
 SWEEP = 2.0
@@ -34,7 +34,7 @@ SWEEP = 2.0
 OLD = 12 * 3600.0
 """Seconds after which a row is not put blindly: the store forgets ids a day after the end of their runs."""
 PATIENCE = 2.0
-"""Seconds that a process waits for the store after a commit; then it leaves the rows to the workers."""
+"""Seconds that a process takes after a commit to hand its rows over; then it leaves the others to the workers."""
 AGAIN = 5.0
 """Seconds after a store did not answer in which commits leave their rows to the workers at once."""
 
@@ -58,19 +58,23 @@ def read(id: str, alias: str) -> NewRun | None:
 
 
 def hand_over(ids: Sequence[str], alias: str) -> None:
-    """Hand committed rows over to the store. If the store does not answer, the rows stay for the workers."""
+    """Hand committed rows over to the store. If the store does not answer, or they are too many for a process that may
+    serve a request, rows stay for the workers."""
     from rota.django.models import OutboxRun
 
-    if not ids or time.monotonic() < _no_try_before[0]:
-        return
-    rows = list(OutboxRun.objects.using(alias).filter(pk__in=ids))
-    try:
-        _put([msgspec.json.decode(row.run, type=NewRun) for row in rows])
-    except StoreError as error:
-        _no_try_before[0] = time.monotonic() + AGAIN
-        log.warning("%d enqueued tasks stay in the outbox until the store answers: %s", len(rows), error)
-        return
-    OutboxRun.objects.using(alias).filter(pk__in=[row.pk for row in rows]).delete()
+    last = time.monotonic() + PATIENCE
+    for first in range(0, len(ids), PAGE):
+        if not _no_try_before[0] <= time.monotonic() < last:
+            return
+        rows = list(OutboxRun.objects.using(alias).filter(pk__in=ids[first : first + PAGE]))
+        try:
+            _put([msgspec.json.decode(row.run, type=NewRun) for row in rows])
+        except StoreError as error:
+            _no_try_before[0] = time.monotonic() + AGAIN
+            left = len(ids) - first
+            log.warning("%d enqueued tasks stay in the outbox until the store answers: %s", left, error)
+            return
+        OutboxRun.objects.using(alias).filter(pk__in=[row.pk for row in rows]).delete()
 
 
 def sweep(alias: str) -> int:

@@ -80,12 +80,15 @@ def _hand_over_later(id: str, alias: str) -> None:
     leaves an id in the list and no row."""
     connection = connections[alias]
     pending: list[str] = connection.__dict__.setdefault(PENDING, [])
+    if not any(getattr(each[1], PENDING, False) for each in reversed(connection.run_on_commit)):
+        pending.clear()  # of transactions that were rolled back
     pending.append(id)
 
     def hand_over() -> None:
         ids, pending[:] = list(pending), []
         outbox.hand_over(ids, alias)
 
+    setattr(hand_over, PENDING, True)
     transaction.on_commit(hand_over, using=alias, robust=True)
 
 
