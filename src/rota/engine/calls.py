@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -70,11 +71,20 @@ class Calls:
         seats = [self._seat(run, min(deadline, ahead + (run.until or 0.0))) for run in runs]
         if seats and not self._seats:
             self._heart.filled()
-        for seat in seats:  # each is taken before its handler is called
+        for seat in seats:  # each is taken before the first handler is called, which may take long
             self._seats.take(seat)
-            run = seat.run
-            seat.task = self._loop.create_task(self._serve(seat, left), name=f"{run.task} {run.id}")
+        start = self._starts_eagerly() or self._loop.create_task
+        for seat in seats:
+            seat.task = start(self._serve(seat, left), name=f"{seat.run.task} {seat.run.id}")
         return seats
+
+    def _starts_eagerly(self) -> Callable[..., asyncio.Task[None]] | None:
+        """Return what makes a task and takes its first step at once, where Python has this (3.12) and the app has not
+        said how its loop makes tasks. A handler that does not wait has ended then, without a turn of the loop."""
+        usual = type(self._loop).create_task is asyncio.BaseEventLoop.create_task
+        if usual and self._loop.get_task_factory() is None and sys.version_info >= (3, 12):
+            return partial(asyncio.Task, loop=self._loop, eager_start=True)
+        return None
 
     def _seat(self, run: Run, deadline: float) -> Seat:
         period = None if run.origin.period is None else self._written(run.origin.period)
@@ -86,6 +96,8 @@ class Calls:
 
     async def _serve(self, seat: Seat, left: Left) -> None:
         started = self._runner.stopwatch()
+        if seat.task is None:  # an eager start calls the handler before it returns the task
+            seat.task = asyncio.current_task()
         context_here.set(seat.context)  # for this asyncio task only
         if API in sys.modules:  # else nobody traces
             seat.span = processing(seat.run, seat.run.task in self._parents)

@@ -128,6 +128,7 @@ class Worker:
                 self._release(run)
         else:
             self._start([run for run in claim.runs if run.lease not in self._seats])
+            await asyncio.sleep(0)  # calls that began and ended at once gave no turn to the rest of the loop
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
     def _room(self) -> int:
