@@ -5,7 +5,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.domain.ids import derived, retry_id, uuid7
+from rota.domain.ids import derived, retry_id, uuid7, uuid7s
 
 milliseconds = st.integers(0, 2**48 - 1)
 entropy = st.binary(min_size=10, max_size=10)
@@ -48,3 +48,8 @@ def test_the_retry_of_a_retry_is_another_run() -> None:
     first = retry_id("run")
     assert first == retry_id("run")
     assert len({"run", first, retry_id(first)}) == 3
+
+
+@given(milliseconds, st.lists(entropy, max_size=20))
+def test_ids_that_are_made_together_are_those_that_are_made_one_by_one(now: int, dice: list[bytes]) -> None:
+    assert uuid7s(now, b"".join(dice)) == [uuid7(now, one) for one in dice]

@@ -39,7 +39,7 @@ from rota.schedules.plans import Planning
 from rota.settings import load
 from rota.store import Backend, Depth, Reads, RowQuery
 from rota.stores import connect
-from rota.task import Bound, Task, TaskOptions, call_of, definition_of
+from rota.task import Bound, Task, TaskOptions, call_of, handles_of, runs_of
 from rota.task.remote import RemoteTask
 from rota.task.submitter import unavailable
 from rota.why import Why, why
@@ -249,9 +249,8 @@ class Rota(Finding, Steering, Planning, AsyncOnly):
             now = await self._core.client.now()
             runs = [call.to_run_at(now) for call in made]
         else:
-            runs = [call.to_run() for call in made]
-        decisions = (await self._core.client.put(runs)).items
-        return [definition_of(bound.task).handle(decision) for bound, decision in zip(calls, decisions, strict=True)]
+            runs = runs_of(made)
+        return handles_of(calls, (await self._core.client.put(runs)).items)
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
         """Follow a run by its id. If `task` names a task of this app, the result has the type that the task returns."""

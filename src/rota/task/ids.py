@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 
-from rota.domain.ids import uuid7
+from rota.domain.ids import uuid7, uuid7s
 
 _chances: list[bytes] = []
 if hasattr(os, "register_at_fork"):
@@ -32,3 +32,11 @@ id_source: ContextVar[Callable[[], str]] = ContextVar("rota id source", default=
 
 def new_id() -> str:
     return id_source.get()()
+
+
+def new_ids(count: int) -> list[str]:
+    """Return ids for `count` new runs."""
+    source = id_source.get()
+    if source is not _fresh_id:
+        return [source() for _ in range(count)]
+    return uuid7s(time.time_ns() // 1_000_000, os.urandom(10 * count))

@@ -6,6 +6,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from msgspec.structs import asdict
 
+from rota.client.client import Client
 from rota.client.handle import RunHandle
 from rota.domain.decision import Decision, Reason
 from rota.domain.fan import Failures
@@ -157,7 +158,7 @@ class Task(Generic[C, P, T_co, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         """Return the task with these arguments, for `app.submit_many`, schedules, plans and flows."""
-        return self._plain.bind(*args, **kwargs)
+        return Bound(self, self._definition.call(args, kwargs))
 
     def map(
         self: "Task[..., Concatenate[X, Q], Any, R]",
@@ -272,3 +273,16 @@ class Task(Generic[C, P, T_co, R_co]):
     def handle(self, id: str) -> RunHandle[R_co]:
         """Return the handle of a run of this task that was submitted elsewhere."""
         return RunHandle(self._definition.submitter.client(), id, self._definition.signature.decode_result)
+
+
+def handles_of(calls: Sequence[Bound[R]], decisions: Sequence[Decision]) -> list[RunHandle[R]]:
+    """Return the handle of the run that each call made or joined, in order."""
+    access: dict[Task[..., ..., Any, R], tuple[Client, Callable[[bytes], Any]]] = {}
+    handles: list[RunHandle[R]] = []
+    for bound, decision in zip(calls, decisions, strict=True):
+        if bound.task not in access:
+            definition = definition_of(bound.task)
+            access[bound.task] = definition.submitter.client(), definition.signature.decode_result
+        client, decode = access[bound.task]
+        handles.append(RunHandle(client, decision.run, decode, decision))
+    return handles

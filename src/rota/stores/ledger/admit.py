@@ -10,6 +10,7 @@ from rota.domain.guards import cooldown_reason
 from rota.domain.joins import afresh, joined
 from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Schedule, Tick, advanced
+from rota.domain.spec import TaskSpec
 from rota.store import Fired, Plan, Total, What
 from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record, record_other
@@ -70,8 +71,11 @@ def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
     """Admit each run, in their order. Count the decisions that are no admission."""
     decisions: list[Decision] = []
     accepted: dict[str, int] = {}
+    specs: dict[str, TaskSpec | None] = {}  # no put changes a spec
     for new in runs:
-        decision = _admit(book, new)
+        if new.task not in specs:
+            specs[new.task] = in_force(book, new.task)
+        decision = _admit(book, new, specs[new.task])
         decisions.append(decision)
         if decision.reason is _ACCEPTED:
             accepted[new.task] = accepted.get(new.task, 0) + 1
@@ -94,12 +98,12 @@ def _known_id(book: Book, new: NewRun) -> Decision | None:
     return Decision(new.id, Reason.JOINED if known == new.fingerprint else Reason.ID_CONFLICT)
 
 
-def _admit(book: Book, new: NewRun) -> Decision:
+def _admit(book: Book, new: NewRun, spec: TaskSpec | None) -> Decision:
     if new.fingerprint is not None and (known := _known_id(book, new)) is not None:
         return known
-    spec = in_force(book, new.task)
     enabled = spec is None or spec.enabled
-    guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
+    guards = new.guards
+    guarded = new.unique_key is not None or guards.cooldowns or guards.max_pending is not None
     full = book.full()
     if (guarded or new.needs or new.callbacks or not enabled or full) and book.get(new.id):
         return Decision(new.id, _ACCEPTED)  # a repeated put gets the same answer
@@ -114,9 +118,9 @@ def _admit(book: Book, new: NewRun) -> Decision:
     per_key = spec.limit.per_key if spec and spec.limit else None
     keyed = per_key is not None and new.key is not None and due_at <= book.now
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
-    if new.guards.join == "replace":
+    if guards.join == "replace":
         replace_holders(book, new)
-    needs = (*new.needs, *_equals_of(book, new)) if new.guards.behind else new.needs
+    needs = (*new.needs, *_equals_of(book, new)) if guards.behind else new.needs
     if needs:
         new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
