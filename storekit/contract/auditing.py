@@ -4,7 +4,10 @@ from msgspec.structs import replace
 
 from rota.domain.edits import RunEdit
 from rota.domain.guards import Mark
-from rota.store import ALL_ROWS, AUDIT_KEPT, AuditEntry, Command, MarkRow, RowQuery, Scope, Terms
+from rota.domain.run import Member
+from rota.domain.schedule import Schedule
+from rota.domain.ticks import next_from
+from rota.store import ALL_ROWS, AUDIT_KEPT, AuditEntry, Command, MarkRow, Plan, RowQuery, Scope, Terms
 from storekit.contract.stage import Stage, Staged, new_run
 from storekit.contract.timetable import new_schedule
 
@@ -47,6 +50,30 @@ class AuditContract(Staged):
             "runs": 1,
             "edit": 1,
         }
+
+    async def test_a_put_and_a_tick_keep_their_entry_too(self, stage: Stage) -> None:
+        store, run, other, schedule = stage.store, new_run(), new_run(), new_schedule("s")
+        for _ in range(2):
+            await store.put([run, other], audit=entry("runs"))
+        await store.put([new_run(key="k", unique="queued", join="refuse")], audit=entry("unique"))
+        await store.put([new_run(key="k", unique="queued", join="refuse")], audit=entry("refused"))
+        await store.put([new_run(member=Member("day", "step"))], Plan("day"), audit=entry("plan"))
+        await store.put([new_run(member=Member("day", "step"))], Plan("day"), audit=entry("replaced"))
+        await store.declare([replace(schedule, trigger="cron 0 * * * * UTC", next_at=await stage.now() + 60)])
+        (stored,) = (await store.rows(Schedule)).items
+        tick = next_from(stored, (await stage.now()) + 7200, "later")
+        assert tick is not None
+        await store.fire([tick], entry("moved"))
+        await store.fire([tick], entry("late"))
+        expected = {"runs": 2, "unique": 1, "refused": 0, "plan": 1, "replaced": 2, "moved": 1, "late": 0}
+        assert dict(reversed((await self.changes(stage)).items())) == expected
+
+    async def test_a_long_put_is_audited_whole(self, stage: Stage) -> None:
+        runs = [new_run() for _ in range(2500)]
+        await stage.store.put(runs, audit=entry("many"))
+        found = await self.audited(stage)
+        assert sum(one.changed for one in found) == 2500
+        assert found[-1].id == "many"
 
     async def test_an_entry_is_kept_as_it_was_given_with_the_time_of_the_store(self, stage: Stage) -> None:
         odd = replace(EVE, by="\ud800", note="\x00 'quoted' ☃", address="::1", result="403")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run
 from rota.domain.settlement import Settlement, Verdict
-from rota.store import Backend, Hint, Plan, Reply, Store
+from rota.store import AuditEntry, Backend, Hint, Plan, Reply, Store
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.store import MemoryStore
 from storekit.comparison import Disagreement, play, search
@@ -27,9 +27,11 @@ class Watched(MemoryStore):
         self._told = told
         self._opened = opened
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def put(
+        self, runs: Sequence[NewRun], plan: Plan | None = None, audit: AuditEntry | None = None
+    ) -> Reply[Decision]:
         self._told.append(runs)
-        return await super().put(runs, plan)
+        return await super().put(runs, plan, audit)
 
     @asynccontextmanager
     async def _changes(self) -> AsyncGenerator[AsyncIterator[Hint]]:
@@ -66,8 +68,10 @@ class WatchedBackend:
 class Forgetful(Watched):
     """Accepts what it is given and keeps none of it."""
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
-        return await super().put([], plan)
+    async def put(
+        self, runs: Sequence[NewRun], plan: Plan | None = None, audit: AuditEntry | None = None
+    ) -> Reply[Decision]:
+        return await super().put([], plan, audit)
 
 
 class Deaf(Watched):

@@ -31,7 +31,7 @@ class Fires:
     async def rows(self, kind: type, query: object) -> Reply[Any]:
         return Reply(0.0, [])
 
-    async def fire(self, ticks: list[Any]) -> Reply[Fired]:
+    async def fire(self, ticks: list[Any], audit: object = None) -> Reply[Fired]:
         self.sizes.append(sum(len(tick.runs) for tick in ticks))
         self.some.set()
         self._left -= len(ticks)
@@ -67,7 +67,7 @@ class SlowFires(Fires):
         self.two = asyncio.Event()
         self.answer = asyncio.Event()
 
-    async def fire(self, ticks: list[Any]) -> Reply[Fired]:
+    async def fire(self, ticks: list[Any], audit: object = None) -> Reply[Fired]:
         reply = await super().fire(ticks)
         if len(self.sizes) == 2:
             self.two.set()

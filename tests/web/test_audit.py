@@ -55,6 +55,51 @@ async def test_what_was_refused_is_kept_too_but_not_without_end(app: Rota, calle
     assert (found[0].result, found[0].changed) == ("403 not allowed", 0)
 
 
+async def test_programs_are_audited_when_they_lack_a_right(app: Rota, caller: Caller) -> None:
+    viewer, limited = caller("viewer"), caller("submitter:greet")
+    assert (await viewer.post(f"{API}/runs", json={"task": "add"})).status_code == 403
+    assert (await viewer.post(f"{API}/claim", json={"worker": "w", "n": 1, "tasks": ["add"]})).status_code == 403
+    assert (await limited.post(f"{API}/runs", json={"task": "add", "args": {"a": 1}})).status_code == 403
+    assert (await limited.post(f"{API}/runs", json={"task": "greet", "args": {"user": "ada"}})).status_code == 201
+    assert (await limited.post(f"{API}/runs", json={"task": "greet", "args": {"user": "ada"}})).status_code == 409
+    found = [(one.by, one.action, one.result) for one in reversed(await entries(app))]
+    assert found == [
+        ("viewer", "runs.post", "403 not allowed"),
+        ("viewer", "claim.post", "403 not allowed"),
+        ("submitter", "runs.post", "403 not allowed"),
+    ]
+
+
+async def test_every_change_of_a_schedule_and_of_a_task_is_audited(app: Rota, caller: Caller) -> None:
+    http = caller("admin")
+    hourly = {"trigger": "cron 0 * * * * UTC", "task": "add", "args": {"a": 1}}
+    assert (await http.put(f"{API}/schedules/s", json=hourly)).status_code == 201
+    paused = await http.post(f"{API}/schedules/s/pause", json={"until": "2099-01-01T00:00:00Z", "note": "deploy"})
+    assert paused.json() == {"changed": True}
+    assert (await http.post(f"{API}/audit/{paused.headers['Rota-Audit']}/undo", json={})).json()["done"] == 1
+    for verb, body in (("pause", {"until": "2099-01-01T00:00:00Z"}), ("resume", {}), ("pause", {}), ("resume", {})):
+        assert (await http.post(f"{API}/schedules/s/{verb}", json=body)).json() == {"changed": True}
+    run = await http.post(f"{API}/schedules/s/run-now", json={})
+    assert (await http.delete(f"{API}/schedules/s")).status_code == 204
+    assert (await http.put(f"{API}/tasks/resize", json={"note": "new"})).status_code == 201
+    operation = {"action": "cancel", "filter": {"task": ["add"]}, "dry_run": False, "expect": 1}
+    assert (await http.post(f"{API}/operations", json=operation)).status_code == 202
+    found = list(reversed(await entries(app)))
+    assert [one.action for one in found] == [
+        "schedules.put",
+        "schedules.pause",
+        "schedules.resume",  # the undo: the first of its two questions changes nothing
+        "schedules.resume",
+        *["schedules.pause", "schedules.resume"] * 2,
+        "runs.run_now",
+        "schedules.delete",
+        "tasks.put",
+        "operations.start",
+    ]
+    assert [one.changed for one in found] == [1, 1, 0, *[1] * 9]
+    assert (found[1].note, found[-4].subjects, found[-2].note) == ("deploy", (run.json()["run"],), "new")
+
+
 async def test_the_audit_is_read_by_filter_page_by_page_and_as_lines(app: Rota, caller: Caller) -> None:
     http = caller("admin")
     for task in ("add", "greet"):

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from rota import Rota
 from rota.client.fleet import SESSION_TASK
 from rota.errors import StoreUnavailable
-from rota.store import RunQuery
+from rota.store import AuditEntry, RunQuery
 from rota.stores.memory import MemoryBackend
 from rota.web.problems import Problem
 from rota.web.proxies import TrustedProxies, networks
@@ -69,6 +69,19 @@ async def test_a_session_is_known_to_every_replica_and_ends_on_all(replicas: lis
     gone = await browser(two, cookie).delete(SESSION, headers=SAME)
     assert (gone.status_code, "Max-Age=0" in gone.headers["Set-Cookie"]) == (204, True)
     assert [(await browser(served, cookie).get(ME)).status_code for served in replicas] == [401, 401]
+
+
+async def test_logins_are_audited(app: Rota, replicas: list[ASGIApp]) -> None:
+    cookie = await log_in(replicas[0])
+    assert (await browser(replicas[1], cookie).delete(SESSION, headers=SAME)).status_code == 204
+    other = await log_in(replicas[0])
+    (id,) = [one["id"] for one in (await browser(replicas[0], other).get("/api/v1/sessions")).json()["items"]]
+    assert (await browser(replicas[0], other).delete(f"/api/v1/sessions/{id}", headers=SAME)).status_code == 204
+    found = list(reversed((await app.client().rows(AuditEntry)).items))
+    assert [one.action for one in found] == ["sessions.begin", "sessions.end"] * 2
+    assert {(one.by, one.via, one.address) for one in found} == {("ada", "http", "9.9.9.9")}
+    assert found[-1].subjects == (id,)
+    assert cookie.partition("=")[2] not in str(found)
 
 
 async def test_over_https_the_cookie_is_bound_to_the_host(replicas: list[ASGIApp]) -> None:

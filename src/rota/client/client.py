@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 from msgspec.structs import replace
 
 from rota.client.audit import current_author
-from rota.client.fleet import late_words, unknown_run
+from rota.client.fleet import OPERATION_TASK, late_words, unknown_run
 from rota.client.late_store import LateStore
 from rota.client.portal import Portal
 from rota.client.retries import patiently
@@ -154,13 +154,13 @@ class Client:
         refused = {place: no for place, run in enumerate(runs) if disabled and (no := self.refusal(run)) is not None}
         wanted = [run for place, run in enumerate(runs) if place not in refused] if refused else runs
         with sending(wanted) as carrying:
-            reply = await self._send(lambda store: store.put(carrying, plan), self.patience)
+            audit = self._audited_put(runs)
+            reply = await self._send(lambda store: store.put(carrying, plan, audit), self.patience)
             decided(reply.items)
         answers = reply.items
         if refused:
             rest = iter(reply.items)
             answers = [*(refused[place] if place in refused else next(rest) for place in range(len(runs))), *rest]
-        await self._audit_put(runs, answers[: len(runs)])
         return Reply(reply.now, answers)
 
     async def try_put(self, run: NewRun) -> Trial:
@@ -171,8 +171,10 @@ class Client:
         reply = await self._send(lambda store: store.try_put(run))
         return trial_of(run, reply.items[0], reply.now)
 
-    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
-        return await self._send(lambda store: store.fire(ticks))
+    async def fire(self, ticks: Sequence[Tick], action: str | None = None) -> Reply[Fired]:
+        """`action`: what an author does by these ticks, for the audit; None: ticks that are fired for nobody."""
+        audit = None if action is None else self._audited(action, [tick.schedule for tick in ticks])[2]
+        return await self._send(lambda store: store.fire(ticks, audit))
 
     async def control(
         self,
@@ -183,7 +185,8 @@ class Client:
         of: Scope = Scope.RUNS,
         until: float | None = None,
     ) -> Reply[int]:
-        note, by, audit = self._audited(f"{of}.{command}", names, note, by)
+        verb = "delete" if (command, of) == (Command.DROP, Scope.SCHEDULES) else command
+        note, by, audit = self._audited(f"{of}.{verb}", names, note, by)
         return await self._send(lambda store: store.control(command, names, note, by, of, audit, until))
 
     async def override(self, task: str, overrides: Overrides) -> Reply[Declared]:
@@ -213,10 +216,16 @@ class Client:
             audit = replace(audit, due_before=tuple(due_before)[:SUBJECTS_KEPT], due_after=after)
         return await self._send(lambda store: store.edit(edits, note, by, audit))
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> Reply[Declared]:
+    async def declare(
+        self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None, by_hand: bool = False
+    ) -> Reply[Declared]:
+        """`by_hand`: a person declares tasks, and the audit tells of it. The tasks of the code are declared all the
+        time."""
         ids = [item.id for item in items if isinstance(item, Schedule)]
         names = [*ids, *(() if terms is None else terms.drop)]
-        audit = self._audited("schedules.put" if ids else "schedules.drop", names)[2] if names else None
+        specs = [item.name for item in items if isinstance(item, TaskSpec)] if by_hand else []
+        action = "schedules.put" if ids else "schedules.delete" if names else "tasks.put"
+        audit = self._audited(action, names or specs)[2] if names or specs else None
         return await self._send(lambda store: store.declare(items, terms, audit))
 
     async def direct(
@@ -245,13 +254,14 @@ class Client:
             return note, by, None
         return note or author.note, by or author.by, author.entry(action, names, note, by)
 
-    async def _audit_put(self, runs: Sequence[NewRun], decisions: Sequence[Decision]) -> None:
-        """Keep an entry about runs that an author has put. A put is shared by many callers, so the entry follows it."""
+    def _audited_put(self, runs: Sequence[NewRun]) -> AuditEntry | None:
+        """Return the audit entry about runs that an author puts. Such a put is not shared with other callers."""
         author = current_author()
-        if author is not None and runs:
-            origin = decode(runs[0].body).origin or Origin()
-            changed = sum(decision.reason is Reason.ACCEPTED for decision in decisions)
-            await self.audit([author.entry(f"runs.{origin.kind}", [one.run for one in decisions], changed=changed)])
+        if author is None or not runs:
+            return None
+        kind = (decode(runs[0].body).origin or Origin()).kind
+        action = "operations.start" if runs[0].task == OPERATION_TASK else f"runs.{kind}"
+        return author.entry(action, [run.id for run in runs])
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         reply = await self._send(lambda store: store.rows(kind, query))
@@ -312,14 +322,17 @@ class Client:
         deadline = clock() + wait
         while True:
             heard = session.heard
-            decision = (await self._send(lambda store: store.put([run]), self.patience)).items[0]
+            decision = await self._put_one(run)
             left = deadline - clock()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
                 if not decision and session.refused is not None:
                     session.refused(run, decision)
-                await self._audit_put([run], [decision])
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
+
+    async def _put_one(self, run: NewRun) -> Decision:
+        audit = self._audited_put([run])
+        return (await self._send(lambda store: store.put([run], None, audit), self.patience)).items[0]
 
     def prepared(self, run: NewRun) -> NewRun:
         """Return `run` as the hooks before a submit let it pass; raises what a hook raises."""

@@ -25,6 +25,7 @@ NAMED = 3
 LEASE_TASK = "rota.lease:"
 SESSION_TASK = "rota.session:"
 UNDO_TASK = "rota.undo:"
+OPERATION_TASK = "rota.operation"
 INNER_TASKS = (LEASE_TASK, SESSION_TASK, UNDO_TASK)
 """How tasks begin whose runs no worker starts: the leases of `app.lease`, sessions of browsers, records of undo."""
 PAGE = 1000

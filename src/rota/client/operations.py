@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from rota.client.client import Client
 from rota.client.edits import Changes
+from rota.client.fleet import OPERATION_TASK
 from rota.client.undo import INSTEAD, SECONDS, UNDOABLE, Records, entry_of, records_of, undo_entry, undo_page
 from rota.domain.intake import retry_of
 from rota.domain.run import Run, State
@@ -20,7 +21,7 @@ Action = Literal["retry", "cancel", "pause", "resume", "reschedule", "delete"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 OWN = "rota."
 """How the names of rota's own tasks begin. An operation leaves their runs alone, unless its filter names the task."""
-OPERATION = f"{OWN}operation"
+OPERATION = OPERATION_TASK
 """The name of the built-in task that carries out operations."""
 PAGE = 500
 """Runs that an operation reads, changes and then notes as done."""

@@ -18,8 +18,10 @@ from rota.domain.ids import derived, fingerprint
 from rota.domain.intake import retry_of
 from rota.domain.policy import FAR, Policy
 from rota.domain.run import NewRun, Origin, Run, State, after
+from rota.domain.schedule import Schedule
+from rota.domain.ticks import is_postponed, next_from
 from rota.errors import NotUndoable
-from rota.store import AuditEntry, Command, Edited, RunEdit, RunQuery, Scope
+from rota.store import AuditEntry, Command, Edited, RowQuery, RunEdit, RunQuery, Scope
 
 SECONDS = 24 * 3600.0
 """How long something can be undone."""
@@ -178,9 +180,19 @@ async def undo_entry(client: Client, entry: AuditEntry, note: str | None = None,
         done = sum([await _move_back(client, {name: old}, new, note, by) for name, old, new in moves])
     else:
         done = sum(map(bool, (await client.control(REVERSE[verb], names, note, by, Scope(scope))).items))
+        if not done and entry.action == "schedules.pause":
+            done = await _move_forward(client, names)
     if not done:
         raise NotUndoable("what it changed has changed again since, or has started")
     return done
+
+
+async def _move_forward(client: Client, ids: Sequence[str]) -> int:
+    """End pauses that would have ended by themselves: such a schedule is not paused, its next tick is a later one."""
+    reply = await client.rows(Schedule, RowQuery(names=ids, limit=len(ids)))
+    ticks = [next_from(row, reply.now, "") for row in reply.items if not row.paused and is_postponed(row, reply.now)]
+    fired = await client.fire([tick for tick in ticks if tick is not None], "schedules.resume")
+    return sum(one.applied for one in fired.items)
 
 
 async def _cancel_back(client: Client, ids: Sequence[str]) -> int:

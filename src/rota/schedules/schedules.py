@@ -278,15 +278,13 @@ class Schedules(StoredSchedules):
             return await self._control(Command.PAUSE, id, note, by)
         before = await self._found(id)
         at = instant(until, "until") if isinstance(until, datetime) else before.now + seconds(until, "until")
-        return (await self._move(id, at, note)).next_at != before.items[0].next_at
+        return (await self._move(id, at, "schedules.pause", note)).next_at != before.items[0].next_at
 
     async def resume(self, id: str, note: str | None = None, by: str | None = None) -> bool:
         """Let ticks fire again from now on. Ticks missed during the pause are not made up."""
-        if await self._control(Command.RESUME, id, note, by):
-            return True
         if not await self._is_postponed(id):
-            return False
-        await self._move(id, 0.0, note or "")
+            return await self._control(Command.RESUME, id, note, by)
+        await self._move(id, 0.0, "schedules.resume", note or "")
         return True
 
     async def delete(self, id: str, note: str | None = None, by: str | None = None) -> None:

@@ -32,9 +32,10 @@ class StoredSchedules:
     async def set_next(self, id: str, at: datetime) -> Schedule:
         """Let the next tick be the first one of the trigger at or after `at`, by the store's clock. Ticks before it are
         left out; an `at` in the past brings the next tick back to the first one from now on."""
-        return await self._move(id, instant(at, "at"))
+        return await self._move(id, instant(at, "at"), "schedules.set_next")
 
-    async def _move(self, id: str, at: float, note: str | None = None) -> Schedule:
+    async def _move(self, id: str, at: float, action: str, note: str | None = None) -> Schedule:
+        """`action`: what an author does by it, for the audit."""
         for _ in range(TRIES):
             reply = await self._working(id)
             schedule = reply.items[0]
@@ -45,16 +46,17 @@ class StoredSchedules:
             if tick is None:
                 raise InvalidOptions(f"schedule {id}: '{schedule.trigger}' does not fire after that; delete it instead")
             same = tick.then == schedule.next_at and (note is None or note == (schedule.note or ""))
-            if same or (await self._client().fire([tick])).items[0].applied:
+            if same or (await self._client().fire([tick], action)).items[0].applied:
                 return (await self._read([id]))[0]
             if schedule.paused:
                 raise InvalidOptions(f"schedule {id} is paused: resume it first")
         raise ScheduleChanged(f"schedule {id} changes all the time; try again")
 
     async def _is_postponed(self, id: str) -> bool:
-        """Return whether somebody moved the next tick of a schedule beyond the next tick of its trigger."""
+        """Return whether somebody moved the next tick of a schedule beyond the next tick of its trigger. A schedule
+        that is paused is not postponed."""
         reply = await self._found(id)
-        return is_postponed(reply.items[0], reply.now)
+        return not reply.items[0].paused and is_postponed(reply.items[0], reply.now)
 
     async def _prepare(
         self, schedules: Sequence[Schedule], paused: bool = False

@@ -79,13 +79,18 @@ class Store(Reads, Protocol):
         """The claims of a store whose `put` may lease a run to an idle worker; None for other stores."""
         return None
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def put(
+        self, runs: Sequence[NewRun], plan: Plan | None = None, audit: AuditEntry | None = None
+    ) -> Reply[Decision]:
         """Make `runs`, or refuse or join them as their guards say. Every run comes into being here or in `fire`.
 
         A run whose id the store knows is not made again: the answer is the one of the first put, until ID_MEMORY after
         the run has ended. With a `plan`, all runs are put in one transaction, the other waiting runs of the plan's
         group are cancelled in the same transaction, and one answer for each cancelled run follows the answers for
         `runs`.
+
+        This verb, `fire`, and those from `control` down to `mark` write `audit` in their own transaction, if it is
+        given.
         """
         ...
 
@@ -93,7 +98,7 @@ class Store(Reads, Protocol):
         """Return what a put of `run` would answer now, by the same rules. Nothing changes, and nothing is counted."""
         ...
 
-    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+    async def fire(self, ticks: Sequence[Tick], audit: AuditEntry | None = None) -> Reply[Fired]:
         """Advance the schedule of each tick and put the runs of the tick, in one transaction per tick.
 
         A tick is applied only if its schedule still has the version and next time for which the tick was made. A tick
@@ -154,8 +159,6 @@ class Store(Reads, Protocol):
         `until` is for the pause of a task: the pause ends by itself at this instant. A later pause moves the end, or
         takes it away; one that would be over already changes nothing. A worker that waits looks again within
         `Backend.poll` seconds after `until`.
-
-        This verb and those below down to `mark` write `audit` in their own transaction, if it is given.
         """
         ...
 

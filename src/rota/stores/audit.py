@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from rota.store import AuditEntry
+from rota.domain.decision import Decision, Reason
+from rota.store import AuditEntry, Fired
 from rota.stores.names import storable
 
 CHANGES = ("added", "changed", "dropped")
 """Answers of edits and declarations that say that something has changed."""
+MADE = (Reason.ACCEPTED, Reason.CANCELLED)
+"""Answers of a put that say the same: a run was made, or the plan has cancelled one."""
 _entries = msgspec.json.Decoder(AuditEntry)
 
 
@@ -31,7 +34,15 @@ def filled(entry: AuditEntry, now: float, answers: Sequence[object]) -> AuditEnt
 
 
 def _changes(answer: object) -> int:
-    return int(answer) if isinstance(answer, int) else int(str(answer) in CHANGES)
+    match answer:
+        case int():
+            return int(answer)
+        case Decision():
+            return int(answer.reason in MADE)
+        case Fired():
+            return int(answer.applied)
+        case _:
+            return int(str(answer) in CHANGES)
 
 
 def to_text(entry: AuditEntry) -> str:

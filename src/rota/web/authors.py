@@ -14,19 +14,27 @@ from rota.web.problems import TITLES, Problem, problem_of
 from rota.web.rights import Principal, Right
 from rota.web.routes import API, Route
 
-PEOPLE = (Right.OPERATE, Right.SCHEDULE, Right.ADMIN)
-"""The rights of routes that are audited. Programs submit, claim and settle all the time: that is not audited."""
-REFUSALS = (403, 409, 412)
+PROGRAMS = (Right.SUBMIT, Right.WORK)
+"""Programs submit, touch, claim and settle all the time: what these rights let a POST do is not audited, unless it is
+refused for a missing right."""
+FORBIDDEN = 403
+REFUSALS = (FORBIDDEN, 409, 412)
 MOST_REFUSALS = 30
 """Refusals of a credential in a minute that are kept: nobody can fill the audit with them."""
 
 
 def author_of(route: Route[Any, Any], request: Request, principal: Principal) -> Author | None:
-    """Return the author of a request that may change something; None if it is not audited."""
-    if route.method == "GET" or route.right not in PEOPLE:
+    """Return the author of a request that may change something; None if it is not audited. The routes of sessions have
+    no right: they keep their entries themselves."""
+    if route.method == "GET" or route.right is None:
         return None
     address = request.client.host if request.client else None
     return Author(principal.name, "http", request=request.state.request_id, address=address)
+
+
+def is_audited(route: Route[Any, Any]) -> bool:
+    """Return whether the audit tells of what the route has done, and not only of what it has refused."""
+    return not (route.method == "POST" and route.right in PROGRAMS)
 
 
 def action_of(route: Route[Any, Any]) -> str:
@@ -47,7 +55,8 @@ class Refusals:
         self, client: Client, route: Route[Any, Any], request: Request, author: Author, error: Exception
     ) -> None:
         problem = error if isinstance(error, Problem) else problem_of(error) if isinstance(error, RotaError) else None
-        if problem is None or problem.status not in REFUSALS or author.entries or not self._room(author.by):
+        kept = REFUSALS if is_audited(route) else (FORBIDDEN,)
+        if problem is None or problem.status not in kept or author.entries or not self._room(author.by):
             return
         result = f"{problem.status} {TITLES[problem.status]}"
         subjects = [str(value)[:1000] for value in request.path_params.values()]

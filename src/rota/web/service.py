@@ -3,7 +3,7 @@
 import gzip
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import msgspec
@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.client.audit import acting, current_author
+from rota.client.audit import Author, acting
 from rota.errors import InvalidOptions, RotaError
 from rota.pull.pulling import Pulling
-from rota.web.authors import Refusals, action_of, author_of
+from rota.web.authors import Refusals, action_of, author_of, is_audited
 from rota.web.conditions import is_known
 from rota.web.control_room import Pages
 from rota.web.gate import Auth, Gate
@@ -152,7 +152,7 @@ def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]], pulling: Pulling) ->
         route = by_method.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             raise Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
-        request.state.route = route.path
+        request.state.route = route.template
         return _response(request, await _call(app, route, request, pulling))
 
     return answer
@@ -165,9 +165,9 @@ async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pu
     if author is None:
         return await _answer(app, route, request, principal, pulling)
     own: OwnMetrics = request.app.state.own_metrics
-    with acting(author):
+    with acting(author) if is_audited(route) else nullcontext():
         try:
-            answer = await _answer(app, route, request, principal, pulling)
+            answer = await _answer(app, route, request, principal, pulling, author)
             return answer if author.last is None else replace(answer, headers={**answer.headers, AUDIT_ID: author.last})
         except Exception as error:
             await request.app.state.refusals.keep(app.client(), route, request, author, error)
@@ -178,13 +178,17 @@ async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pu
 
 
 async def _answer(
-    app: Rota, route: Route[Any, Any], request: Request, principal: Principal, pulling: Pulling
+    app: Rota,
+    route: Route[Any, Any],
+    request: Request,
+    principal: Principal,
+    pulling: Pulling,
+    author: Author | None = None,
 ) -> Answer:
     if not route.open:
         check_right(principal, route.right)
     query = read_query(request, route.query)
     body = None if route.body is None else await read_body(request, route.body)
-    author = current_author()
     if author is not None:
         author.note = getattr(body, "note", None) or getattr(query, "note", None)
     call = Call(app, app.client(), principal, request.path_params, query, body, request, pulling)

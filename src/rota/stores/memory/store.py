@@ -78,14 +78,16 @@ class MemoryStore:
     def release_at_fork(self) -> None:
         """Do nothing: a fork copies the book between two transactions, and there is no file to close."""
 
-    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
-        return self._transact(lambda book: admit.put(book, runs, plan))
+    async def put(
+        self, runs: Sequence[NewRun], plan: port.Plan | None = None, audit: port.AuditEntry | None = None
+    ) -> port.Reply[Decision]:
+        return self._transact(lambda book: admit.put(book, runs, plan), audit)
 
     async def try_put(self, run: NewRun) -> port.Reply[Decision]:
         return self._transact(lambda book: dry.try_put(book, run))
 
-    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
-        return self._transact(lambda book: admit.fire(book, ticks))
+    async def fire(self, ticks: Sequence[Tick], audit: port.AuditEntry | None = None) -> port.Reply[port.Fired]:
+        return self._transact(lambda book: admit.fire(book, ticks), audit)
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         with self._transaction() as book:

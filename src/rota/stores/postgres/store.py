@@ -61,6 +61,11 @@ RECORDS = (
     "override",
 )
 """Verbs that may record events; `claim` too."""
+ANSWERS = {
+    "put": "ARRAY(SELECT (r IN ('accepted', 'cancelled'))::text FROM unnest(v.reasons) AS r)",
+    "fire": "ARRAY[cardinality(v.applied)::text]",
+}
+"""What an audit entry counts as changed, for verbs that do not say it in `answers`. twin: rota/stores/audit.py"""
 LOOK_ONCE_MORE = 0.05
 """Seconds between a claim that left seats empty and a call of the function `missed`."""
 
@@ -110,15 +115,21 @@ class PostgresStore:
         await self._listener.close()
         await self.pool.close()
 
-    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
-        return await (self._puts.add(runs) if plan is None else self._put(runs, plan))
+    async def put(
+        self, runs: Sequence[NewRun], plan: port.Plan | None = None, audit: port.AuditEntry | None = None
+    ) -> port.Reply[Decision]:
+        shared = plan is None and audit is None
+        return await (self._puts.add(runs) if shared else self._put(runs, plan, audit))
 
-    async def _put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
-        bare = columns.of_bare(runs) if plan is None else None
+    async def _put(
+        self, runs: Sequence[NewRun], plan: port.Plan | None = None, audit: port.AuditEntry | None = None
+    ) -> port.Reply[Decision]:
+        bare = columns.of_bare(runs) if plan is None and audit is None else None
         if bare is not None:
             row = await self._verb("put_bare", *bare)
         else:
-            row = await self._verb("put", *columns.of_put(runs, plan))
+            plain, *others = columns.of_put(runs, plan)  # a plain put answers nothing that an entry could count
+            row = await self._verb("put", plain and audit is None, *others, audit=audit)
         if row["runs"] is None:
             return port.Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
         return port.Reply(row["now"], _decisions(row))
@@ -128,8 +139,8 @@ class PostgresStore:
         accepted = [Decision(run.id, Reason.ACCEPTED)]
         return port.Reply(row["now"], accepted if row["runs"] is None else _decisions(row))
 
-    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
-        row = await self._verb("fire", *columns.of_ticks(ticks))
+    async def fire(self, ticks: Sequence[Tick], audit: port.AuditEntry | None = None) -> port.Reply[port.Fired]:
+        row = await self._verb("fire", *columns.of_ticks(ticks), audit=audit)
         decisions, applied = iter(_decisions(row)), set(row["applied"])
         return port.Reply(
             row["now"],
@@ -398,7 +409,8 @@ class PostgresStore:
         args = (self._backend.me, self._backend.skew, self._backend.seen, *args)
         called = f"{self._schema}.{name}({placeholders(len(args))})"
         entry = f"${len(args) + 1}, ${len(args) + 2}"
-        text = f"SELECT v.*, {self._schema}.keep_audit({entry}, v.now, v.answers::text[]) FROM {called} AS v"
+        answers = ANSWERS.get(name, "v.answers::text[]")
+        text = f"SELECT v.*, {self._schema}.keep_audit({entry}, v.now, {answers}) FROM {called} AS v"
         return await self.pool.call(text, *args, audit.id, to_text(audit))
 
     async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:

@@ -58,13 +58,19 @@ class RedisStore:
         )
         self._crews: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, bytes, bytes]] = {}
 
-    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
-        if plan is None:
+    async def put(
+        self, runs: Sequence[NewRun], plan: port.Plan | None = None, audit: port.AuditEntry | None = None
+    ) -> port.Reply[Decision]:
+        if plan is None and audit is None:
             return await self._puts.add(runs)
-        return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]))
+        entry = _entries(audit)
+        if plan is not None:
+            return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]), *entry(()))
+        return await _in_parts(lambda part: self._put_part(part, b"", *entry([run.id for run in part])), runs)
 
-    async def _put_part(self, runs: Sequence[NewRun], *plan: bytes) -> port.Reply[Decision]:
-        now, *others = await self.run("put", pack([new_item(new) for new in runs]), *plan)
+    async def _put_part(self, runs: Sequence[NewRun], *more: bytes) -> port.Reply[Decision]:
+        """`more`: the plan, empty without one, and the audit entry."""
+        now, *others = await self.run("put", pack([new_item(new) for new in runs]), *more)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
             decision = Decision(run.decode(), _reason(reason))
@@ -75,11 +81,12 @@ class RedisStore:
         now, id, reason = await self.run("try_put", pack([new_item(run)]))
         return port.Reply(now, [Decision(id.decode(), _reason(reason))])
 
-    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
-        return await _in_parts(self._fire_part, ticks)
+    async def fire(self, ticks: Sequence[Tick], audit: port.AuditEntry | None = None) -> port.Reply[port.Fired]:
+        entry = _entries(audit)
+        return await _in_parts(lambda part: self._fire_part(part, *entry([tick.schedule for tick in part])), ticks)
 
-    async def _fire_part(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
-        now, *answers = await self.run("fire", pack([_tick_item(tick) for tick in ticks]))
+    async def _fire_part(self, ticks: Sequence[Tick], *entry: bytes) -> port.Reply[port.Fired]:
+        now, *answers = await self.run("fire", pack([_tick_item(tick) for tick in ticks]), *entry)
         fired: list[port.Fired] = []
         for applied, *words in answers:
             pairs = zip(words[::2], words[1::2], strict=True)

@@ -57,14 +57,16 @@ class SqliteStore:
         self._pace = pace
         self._specs = Specs()
 
-    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
-        return await self._reply(lambda book: admit.put(book, runs, plan))
+    async def put(
+        self, runs: Sequence[NewRun], plan: port.Plan | None = None, audit: port.AuditEntry | None = None
+    ) -> port.Reply[Decision]:
+        return await self._reply(lambda book: admit.put(book, runs, plan), audit)
 
     async def try_put(self, run: NewRun) -> port.Reply[Decision]:
         return await self._reply(lambda book: dry.try_put(book, run))
 
-    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
-        return await self._reply(lambda book: admit.fire(book, ticks))
+    async def fire(self, ticks: Sequence[Tick], audit: port.AuditEntry | None = None) -> port.Reply[port.Fired]:
+        return await self._reply(lambda book: admit.fire(book, ticks), audit)
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         return await self._transact(lambda book: claim.claim(book, request))

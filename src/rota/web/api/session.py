@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rota.client.audit import Author
 from rota.views.shapes import listing, shape_of
 from rota.views.values import iso, record
 from rota.web.gate import address_of
@@ -34,13 +35,21 @@ async def login(call: Call[NoQuery, LoginBody]) -> Answer:
         raise Problem(401, "no such token", headers={"WWW-Authenticate": "Bearer"})
     await sessions.end(scope)
     secret, principal = begun
+    await _tell(call, principal.name, "sessions.begin")
     return Answer(status=204, headers={"Set-Cookie": cookie(scope, secret, seconds_of(principal))})
+
+
+async def _tell(call: Call[Any, Any], by: str, action: str, *subjects: str) -> None:
+    """Keep an audit entry: who began or ended a session, and from where."""
+    author = Author(by, "http", request=call.request.state.request_id, address=address_of(call.request.scope) or None)
+    await call.client.audit([author.entry(action, subjects, changed=1)])
 
 
 async def logout(call: Call[NoQuery, None]) -> Answer:
     sessions: Sessions | None = call.request.app.state.sessions
     if sessions is not None:
         await sessions.end(call.request.scope)
+        await _tell(call, call.principal.name, "sessions.end")
     return Answer(status=204, headers={"Set-Cookie": cookie(call.request.scope, "", 0)})
 
 
@@ -55,6 +64,7 @@ async def close(call: Call[NoQuery, None]) -> Answer:
     kept: Sessions | None = call.request.app.state.sessions
     if kept is None or not await kept.close(call.principal.name, call.path["id"]):
         raise Problem(404, f"{call.principal.name} has no session with this id")
+    await _tell(call, call.principal.name, "sessions.end", call.path["id"])
     return Answer(status=204)
 
 

@@ -143,7 +143,7 @@ async def put(call: Call[NoQuery, TaskBody]) -> Answer:
     if known is not None and not same and not named:
         words = f"the task is declared otherwise: send {IF_MATCH} with its ETag to replace that"
         raise Problem(428, words, headers={"ETag": current or ""})
-    await call.client.declare([spec])
+    await call.client.declare([spec], by_hand=True)
     view = task_view(name, None, (await task_rows(call.client)).get(name), None)
     return Answer(record(view), 201 if known is None else 200, {"ETag": spec_tag(spec)})
 

@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints admit schedules
+-- with: clock book events policies holds hints admit schedules audit
 -- twin: rota/stores/ledger/admit.py
 -- fire: advance each schedule and admit the runs of its tick, unless the schedule has changed since the tick was computed. A
 -- refused run still advances the schedule. Answers the time, then for each tick 0, or 1 with run and reason of each run.
@@ -46,7 +46,7 @@ local function fire(tick)
   return fired
 end
 
-local ids, total, soonest = {}, 0, nil
+local ids, total, soonest, applied = {}, 0, nil, 0
 for i, tick in ipairs(ticks) do
   ids[i] = tick[T_SCHEDULE]
   total = total + #tick[T_RUNS]
@@ -57,8 +57,10 @@ local answer = { instant(now) }
 for i, tick in ipairs(ticks) do
   local fired = fire(tick)
   answer[i + 1] = fired
+  applied = applied + fired[1]
   if fired[1] == 1 and tick[T_FIRES_AT] and (not soonest or tick[T_FIRES_AT] < soonest) then soonest = tick[T_FIRES_AT] end
 end
+audit.keep(ARGV[4], { answer[1], applied })
 if soonest then book.arrive(false, soonest) end -- one worker fires all schedules that are due next
 hints.conclude()
 return answer
