@@ -15,7 +15,9 @@ import { following, theme, THEMES, zone, ZONES } from "./preferences";
 import { QueryBar } from "./querybar";
 import { Rail } from "./rail";
 import { go, match, place, type Params } from "./router";
+import { askRow, focusAction, moveRow } from "./rows";
 import { me } from "./session";
+import { NameView, namingView } from "./views";
 
 interface Shown {
   entry: PageEntry;
@@ -59,6 +61,11 @@ function frameBindings(): Binding[] {
     { keys: "p", does: "Pause or resume live changes", group: "Everywhere", run: togglePause },
     { keys: "t", does: "Theme", group: "Everywhere", run: () => (theme.value = following(THEMES, theme.peek())) },
     { keys: "z", does: "Time zone", group: "Everywhere", run: () => (zone.value = following(ZONES, zone.peek())) },
+    { keys: "v", does: "Save this view", group: "Everywhere", run: () => (namingView.value = true) },
+    { keys: "j", does: "Next row", group: "Lists", run: () => moveRow(1) },
+    { keys: "k", does: "Previous row", group: "Lists", run: () => moveRow(-1) },
+    { keys: ".", does: "Actions of the row", group: "Lists", run: focusAction },
+    { keys: "y", does: "Why? (of the row)", group: "Lists", run: askRow },
     ...pages,
   ];
 }
@@ -108,6 +115,7 @@ export function Frame() {
       </div>
       <Toasts />
       <Palette />
+      <NameView />
       <Help />
     </div>
   );

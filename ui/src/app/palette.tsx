@@ -4,7 +4,10 @@ import { Dialog } from "../parts/dialog";
 import { PAGES } from "../pages/registry";
 import { allBindings } from "./keys";
 import { readNames, scheduleNames, taskNames } from "./names";
+import { act } from "../parts/act";
 import { go } from "./router";
+import { may } from "./session";
+import { views } from "./views";
 
 export const paletteOpen = signal(false);
 
@@ -25,11 +28,26 @@ function entries(text: string): Entry[] {
   const schedules = scheduleNames.value.map((id) =>
     entry(id, "schedule", () => go(`/schedules/${encodeURIComponent(id)}`)),
   );
+  const saved = views.value.map((view) => entry(view.name, "view", () => go(view.path)));
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const known = [...pages, ...acts, ...tasks, ...schedules].filter((each) =>
+  const known = [...pages, ...saved, ...acts, ...tasks, ...schedules, ...(words.length && may("operate") ? deeds() : [])].filter((each) =>
     words.every((word) => `${each.kind} ${each.name}`.toLowerCase().includes(word)),
   );
   return [...known.slice(0, MOST), ...(text.trim() ? questions(text.trim()) : [])];
+}
+
+/** What can be done with tasks and schedules at once; the toast has the undo. */
+function deeds(): Entry[] {
+  const tasks = taskNames.value.flatMap((name) => [
+    entry(`Pause ${name}`, "act", () => void act("POST /tasks/{name}/pause", { path: { name }, body: {} }, `Paused ${name}`)),
+    entry(`Resume ${name}`, "act", () => void act("POST /tasks/{name}/resume", { path: { name }, body: {} }, `Resumed ${name}`)),
+  ]);
+  const schedules = scheduleNames.value.flatMap((id) => [
+    entry(`Run ${id} now`, "act", () => void act("POST /schedules/{id}/run-now", { path: { id }, body: {} }, `${id} runs now`)),
+    entry(`Pause the schedule ${id}`, "act", () => void act("POST /schedules/{id}/pause", { path: { id }, body: {} }, `${id} paused`)),
+    entry(`Resume the schedule ${id}`, "act", () => void act("POST /schedules/{id}/resume", { path: { id }, body: {} }, `${id} resumed`)),
+  ]);
+  return [...tasks, ...schedules];
 }
 
 function questions(text: string): Entry[] {

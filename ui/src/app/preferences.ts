@@ -13,7 +13,7 @@ function kept<T extends string>(name: string, values: readonly T[]): Signal<T> {
   return value;
 }
 
-function read(name: string): string | null {
+export function read(name: string): string | null {
   try {
     return window.localStorage.getItem(`rota.${name}`);
   } catch {
@@ -21,12 +21,19 @@ function read(name: string): string | null {
   }
 }
 
-function write(name: string, value: string): void {
+export function write(name: string, value: string): void {
   try {
     window.localStorage.setItem(`rota.${name}`, value);
   } catch {
     // A browser that keeps nothing still shows everything.
   }
+}
+
+/** A text that this browser keeps. */
+function keptText(name: string): Signal<string> {
+  const value = signal(read(name) ?? "");
+  effect(() => write(name, value.value));
+  return value;
 }
 
 export const THEMES: readonly Theme[] = ["auto", "light", "dark"];
@@ -36,6 +43,10 @@ export const DENSITIES: readonly Density[] = ["dense", "roomy"];
 export const theme = kept("theme", THEMES);
 export const zone = kept("zone", ZONES);
 export const density = kept("density", DENSITIES);
+/** Columns of the list of runs that are not shown, by name. */
+export const withoutColumns = keptText("without");
+/** The address of a trace elsewhere: `{trace}` in it stands for the id of the trace. */
+export const traceAddress = keptText("trace");
 
 const systemIsDark = signal(false);
 

@@ -7,6 +7,7 @@ import { span } from "./format";
 import { following, theme, THEMES, zone, ZONES } from "./preferences";
 import { hrefOf } from "./router";
 import { me } from "./session";
+import { pathHere, views } from "./views";
 
 const STALE = 20;
 
@@ -35,8 +36,24 @@ export function Rail({ current, open }: { current: PageEntry | null; open: Signa
           </li>
         ))}
       </ul>
+      {views.value.length > 0 && <Views />}
       <RailFoot />
     </nav>
+  );
+}
+
+/** The views that somebody has saved in this browser. */
+function Views() {
+  return (
+    <ul class="views" aria-label="Saved views">
+      {views.value.map((view) => (
+        <li key={view.name}>
+          <a href={hrefOf(view.path)} title={view.path} aria-current={view.path === pathHere() ? "page" : undefined}>
+            <span>{view.name}</span>
+          </a>
+        </li>
+      ))}
+    </ul>
   );
 }
 

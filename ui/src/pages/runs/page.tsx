@@ -3,7 +3,9 @@ import { useEffect, useMemo } from "preact/hooks";
 import { counted } from "../../app/format";
 import { bind } from "../../app/keys";
 import { place, search } from "../../app/router";
+import { withoutColumns } from "../../app/preferences";
 import { may } from "../../app/session";
+import { namingView } from "../../app/views";
 import { Empty, Loading, ProblemView } from "../../parts/empty";
 import { Exports } from "../../parts/exports";
 import { OperationDialog, type Asked } from "../../parts/operation";
@@ -47,6 +49,10 @@ function Found({ onAgain }: { onAgain: () => void }) {
             Act on all that match …
           </button>
         )}
+        <Columns />
+        <button type="button" class="small" title="Give this view a name (v)" onClick={() => (namingView.value = true)}>
+          Save view …
+        </button>
         <Exports name="runs" rows={list.rows.value} />
       </Head>
       <div class="withfacets">
@@ -81,7 +87,28 @@ function Found({ onAgain }: { onAgain: () => void }) {
 
 function Tally({ list }: { list: RunList }) {
   const read = list.rows.value.length;
-  return <span role="status">{list.loading.value && !read ? "…" : `${counted(read, "run", !list.ended.value)}`}</span>;
+  const words = list.ended.value ? counted(read, "run") : `The latest ${counted(read, "run")}; the rest come as you scroll`;
+  return <span role="status">{list.loading.value && !read ? "…" : words}</span>;
+}
+
+const COLUMNS = ["key", "arguments", "took", "claims", "run"];
+
+/** Which columns are shown. This browser keeps the choice. */
+function Columns() {
+  const without = withoutColumns.value.split(" ").filter(Boolean);
+  const toggle = (name: string) => (withoutColumns.value = (without.includes(name) ? without.filter((each) => each !== name) : [...without, name]).join(" "));
+  return (
+    <details class="menu">
+      <summary class="button small">Columns</summary>
+      <div>
+        {COLUMNS.map((name) => (
+          <label key={name}>
+            <input type="checkbox" checked={!without.includes(name)} onChange={() => toggle(name)} /> {name}
+          </label>
+        ))}
+      </div>
+    </details>
+  );
 }
 
 function NoRuns({ filtered }: { filtered: boolean }) {

@@ -1,13 +1,21 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { density } from "../../app/preferences";
-import { hrefOf } from "../../app/router";
+import { now } from "../../app/clock";
+import { density, withoutColumns } from "../../app/preferences";
+import { hrefOf, place } from "../../app/router";
 import { shortId } from "../../parts/link";
 import { StateMark } from "../../parts/state";
 import { Ago, Lasting } from "../../parts/time";
 import type { RunList } from "./list";
-import { isFinal, type Row } from "./rows";
+import type { Row } from "./rows";
 import type { Selection } from "./selection";
+
+const WHEN = { created: "made", due: "due", finished: "ended" };
+
+function orderHere(): keyof typeof WHEN {
+  const order = place.peek().query.get("order");
+  return order === "due" || order === "finished" ? order : "created";
+}
 
 const BEYOND = 8;
 const NEAR_END = 40;
@@ -54,7 +62,7 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
   const from = Math.min(first.value, Math.max(0, rows.length - shown));
   const window_ = rows.slice(from, from + shown);
   return (
-    <table class="runs" role="grid" aria-label="Runs" aria-rowcount={list.ended.value ? rows.length + 1 : -1} aria-multiselectable="true">
+    <table class="runs" data-without={withoutColumns.value} role="grid" aria-label="Runs" aria-rowcount={list.ended.value ? rows.length + 1 : -1} aria-multiselectable="true">
       <thead>
         <tr>
           <th scope="col" class="c-x">
@@ -64,7 +72,7 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
           <th scope="col" class="c-task">task</th>
           <th scope="col" class="c-key extra">key</th>
           <th scope="col" class="c-detail">outcome and arguments</th>
-          <th scope="col" class="c-when">when</th>
+          <th scope="col" class="c-when">{WHEN[orderHere()]}</th>
           <th scope="col" class="c-took right extra">took</th>
           <th scope="col" class="c-tries right extra">claims</th>
           <th scope="col" class="c-id">run</th>
@@ -127,6 +135,11 @@ function RunRow({ row, index, list, selection }: RowProps) {
       <td class="c-key extra" title={row.key ?? ""}>{row.key ?? <span class="dim">–</span>}</td>
       <td class="c-detail" title={`${row.detail}\n${row.args}`}>
         {row.share !== null && <progress max={1} value={row.share} aria-label="Progress" />}
+        {row.state === "queued" && Date.parse(row.dueAt) > now.value && (
+          <span class="dim">
+            due <Ago at={row.dueAt} />
+          </span>
+        )}
         {row.detail && <span data-failed={row.failed}>{row.detail}</span>}
         <span class="mono dim">{row.args}</span>
       </td>
@@ -140,13 +153,7 @@ function RunRow({ row, index, list, selection }: RowProps) {
   );
 }
 
-/** The instant that matters most in this state. */
+/** The instant by which the list is ordered: so the column reads from top to bottom. */
 function When({ row }: { row: Row }) {
-  if (isFinal(row.state)) return <Ago at={row.finishedAt ?? row.createdAt} />;
-  if (row.state === "running") return <Ago at={row.claimedAt ?? row.dueAt} />;
-  return (
-    <span class="dim">
-      due <Ago at={row.dueAt} />
-    </span>
-  );
+  return <Ago at={{ created: row.createdAt, due: row.dueAt, finished: row.finishedAt }[orderHere()]} />;
 }
