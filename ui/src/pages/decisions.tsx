@@ -57,14 +57,15 @@ function Rows({ rows, more }: { rows: readonly DecisionCount[]; more: boolean })
     <>
       <Table
         label="Decisions"
+        cards
         rows={rows}
         keyOf={(row) => `${row.task} ${row.key} ${row.reason}`}
         columns={[
-          { name: "times", right: true, cell: (row) => count(row.count) },
-          { name: "an hour", extra: true, cell: (row) => <Trend row={row} most={most} /> },
           { name: "reason", cell: (row) => <a href={hrefOf("/decisions", { reason: row.reason })}>{wordOf(row.reason)}</a> },
           { name: "task", cell: (row) => <TaskLink name={row.task} /> },
           { name: "key", extra: true, cell: (row) => (row.key ? <a href={hrefOf("/keys", { key: row.key })}>{row.key}</a> : <span class="dim">–</span>) },
+          { name: "times", right: true, cell: (row) => count(row.count) },
+          { name: "an hour", extra: true, cell: (row) => <Trend row={row} most={most} /> },
           { name: "last", cell: (row) => <Ago at={row.last_at} /> },
           { name: "run", extra: true, cell: (row) => (row.run ? <RunLink id={row.run} /> : <span class="dim">–</span>) },
           { name: "by, and why", wide: true, cell: (row) => [row.by, row.note && `“${row.note}”`].filter(Boolean).join(": ") },

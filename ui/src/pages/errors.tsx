@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useSignal } from "@preact/signals";
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
@@ -12,7 +13,9 @@ import { Empty, Show } from "../parts/empty";
 import { RunLink, TaskLink, WhyLink } from "../parts/link";
 import { OperationDialog, type Asked } from "../parts/operation";
 import { Head } from "../parts/page";
+import { Exports } from "../parts/exports";
 import { Spark } from "../parts/spark";
+import { useStill } from "../parts/still";
 import { lastName } from "../parts/state";
 import { Ago, Time } from "../parts/time";
 import "../styles/errors.css";
@@ -41,6 +44,7 @@ export default function ErrorsPage() {
     <>
       <Head title="Errors" about={<About groups={data?.groups ?? []} deploy={data?.deploy ?? null} />}>
         <Views label="Since" of={SPANS} chosen={since} onChoose={(value) => setQuery({ since: value === "1d" ? null : value })} />
+        <Exports name="errors" rows={data?.groups ?? []} />
       </Head>
       <Show of={groups}>
         {(found) =>
@@ -50,11 +54,11 @@ export default function ErrorsPage() {
             </Empty>
           ) : (
             <>
-              <ol class="errors">
-                {found.groups.map((group) => (
-                  <Group key={`${group.task} ${group.type} ${group.message}`} group={group} fresh={isNew(group, found.deploy) && found.groups.some((each) => !isNew(each, found.deploy))} from={found.from} since={since} onAsk={(each) => (asked.value = each)} />
-                ))}
-              </ol>
+              <Groups groups={found.groups}>
+                {(group) => (
+                  <Group key={keyOf(group)} group={group} fresh={isNew(group, found.deploy) && found.groups.some((each) => !isNew(each, found.deploy))} from={found.from} since={since} onAsk={(each) => (asked.value = each)} />
+                )}
+              </Groups>
               {found.backTo && (
                 <p class="dim part">
                   Searched back to <Time at={found.backTo} />: there are more.
@@ -67,6 +71,20 @@ export default function ErrorsPage() {
       {asked.value && <OperationDialog asked={asked.value} onClose={() => { asked.value = null; groups.reload(); }} />}
     </>
   );
+}
+
+/** The groups, which keep their places while somebody is among them. */
+function Groups({ groups, children }: { groups: readonly ErrorGroup[]; children: (group: ErrorGroup) => ComponentChildren }) {
+  const still = useStill(groups, keyOf);
+  return (
+    <ol class="errors" {...still.hold}>
+      {still.rows.map(children)}
+    </ol>
+  );
+}
+
+function keyOf(group: ErrorGroup): string {
+  return `${group.task} ${group.type} ${group.message}`;
 }
 
 /** Did it fail for the first time after the last worker began? */
@@ -101,7 +119,7 @@ function Group({ group, fresh, from, since, onAsk }: Props) {
   const runs = hrefOf("/runs", { task: group.task, state: "failed", error: group.type, since });
   const filter = { task: [group.task], state: ["failed" as const], error: group.type, since: from, by: "finished" as const };
   return (
-    <li>
+    <li data-row>
       <div class="count">
         <a href={runs} aria-label={`${counted(group.count, "run")} of ${group.task} with ${group.type}`}>
           {count(group.count)}

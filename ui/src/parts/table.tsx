@@ -1,4 +1,6 @@
 import type { ComponentChildren } from "preact";
+import { counted } from "../app/format";
+import { useStill } from "./still";
 
 export interface Column<T> {
   name: string;
@@ -16,26 +18,35 @@ interface Props<T> {
   rows: readonly T[];
   columns: readonly Column<T>[];
   keyOf: (row: T) => string;
+  /** On a phone, each row becomes a card with the names of its columns. */
+  cards?: boolean;
 }
 
-export function Table<T>({ label, rows, columns, keyOf }: Props<T>) {
+/** A list. Its rows do not move while the pointer or the focus is among them. `j` and `k` go from row to row. */
+export function Table<T>({ label, rows, columns, keyOf, cards }: Props<T>) {
+  const still = useStill(rows, keyOf);
   return (
-    <div class="tablebox" role="region" aria-label={label} tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
+    <div class="tablebox" role="region" aria-label={label} tabIndex={0} {...still.hold}>
+      {still.fresh > 0 && (
+        <button type="button" class="pill new waiting" onClick={still.show}>
+          {counted(still.fresh, "new row")}: show
+        </button>
+      )}
+      <table role="table" class={cards ? "cards" : undefined}>
+        <thead role="rowgroup">
+          <tr role="row">
             {columns.map((column) => (
-              <th key={column.name} scope="col" class={classOf(column)}>
+              <th key={column.name} role="columnheader" scope="col" class={classOf(column)}>
                 {column.name || <span class="unseen">links</span>}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={keyOf(row)}>
+        <tbody role="rowgroup">
+          {still.rows.map((row) => (
+            <tr key={keyOf(row)} role="row" data-row data-gone={still.isGone(row)}>
               {columns.map((column) => (
-                <td key={column.name} class={classOf(column)}>
+                <td key={column.name} role="cell" class={classOf(column)} data-name={column.name}>
                   {column.cell(row)}
                 </td>
               ))}

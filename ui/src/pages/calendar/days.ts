@@ -38,6 +38,11 @@ export function dayOf(at: number, zone: string): string {
   return formatOf(zone, { year: "numeric", month: "2-digit", day: "2-digit" }).format(at);
 }
 
+/** Return the time of day of an instant in a zone, such as 02:30. */
+export function clockOf(at: string, zone: string): string {
+  return formatOf(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(Date.parse(at));
+}
+
 /** Return the name of the day `n` days after another. */
 export function after(day: string, n: number): string {
   return new Date(Date.parse(`${day}T12:00:00Z`) + n * 86_400_000).toISOString().slice(0, 10);

@@ -1,12 +1,12 @@
-import { counted } from "../../app/format";
+import { count, counted } from "../../app/format";
 import { hrefOf } from "../../app/router";
-import type { Day } from "./days";
+import { clockOf, type Day } from "./days";
 import { dayWords, Marks } from "./marks";
 
-const NAMES = 3;
+const NAMES = 4;
 
 /** Five weeks, from a Monday on. A day links to its week. */
-export function Month({ days, today }: { days: readonly Day[]; today: string }) {
+export function Month({ days, zone, today }: { days: readonly Day[]; zone: string; today: string }) {
   return (
     <ol class="month">
       {days.map((day) => (
@@ -14,14 +14,14 @@ export function Month({ days, today }: { days: readonly Day[]; today: string }) 
           <a href={hrefOf("/calendar", { from: day.name })} aria-label={`${dayWords(day.name)}: ${counted(day.fires.length, "fire")}`}>
             {dayWords(day.name)}
           </a>
-          {day.fires.length > 0 && <strong>{counted(day.fires.length, "fire")}</strong>}
           <Marks day={day} />
           <ul>
-            {[...new Set(day.fires.map((fire) => fire.schedule))].slice(0, NAMES).map((name) => (
-              <li key={name} class="dim">
-                {name}
+            {day.fires.slice(0, NAMES).map((fire) => (
+              <li key={fire.at + fire.schedule} title={fire.schedule}>
+                <time dateTime={fire.at}>{clockOf(fire.at, zone)}</time> {fire.schedule}
               </li>
             ))}
+            {day.fires.length > NAMES && <li class="dim">and {count(day.fires.length - NAMES)} more</li>}
           </ul>
         </li>
       ))}

@@ -71,7 +71,7 @@ export default function CalendarPage() {
             <>
               <Frequent rows={frequent} />
               {preview.until < preview.to && <p class="banner">There are more fires than one page lists: the last days are not whole.</p>}
-              {view === "week" ? <Week days={shown} zone={zone} today={today} /> : <Month days={shown} today={today} />}
+              {view === "week" ? <Week days={shown} zone={zone} today={today} /> : <Month days={shown} zone={zone} today={today} />}
               <Left names={preview.paused ?? []} word="paused" />
               <Left names={preview.disabled ?? []} word="of disabled tasks" />
             </>

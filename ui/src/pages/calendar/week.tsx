@@ -1,7 +1,7 @@
 import { counted } from "../../app/format";
 import { ScheduleLink } from "../../parts/link";
 import { dayWords, Marks } from "./marks";
-import type { Day, Fire } from "./days";
+import { clockOf, type Day, type Fire } from "./days";
 
 const MOST = 40;
 
@@ -38,10 +38,9 @@ function sameMinute(one: Fire, other: Fire | undefined): boolean {
 }
 
 function FireLine({ fire, zone, same }: { fire: Fire; zone: string; same: boolean }) {
-  const clock = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(Date.parse(fire.at));
   return (
     <li data-meets={same}>
-      <time dateTime={fire.at}>{clock}</time> <ScheduleLink id={fire.schedule} />
+      <time dateTime={fire.at}>{clockOf(fire.at, zone)}</time> <ScheduleLink id={fire.schedule} />
       {same && <span class="warning" title="Another schedule fires in the same minute"> meets</span>}
       {fire.meets && <span class="warning" title="The run before is unfinished then: this tick makes no run"> overlaps</span>}
     </li>

@@ -89,6 +89,7 @@ function Period({ steps, reload }: { steps: readonly FlowPeriodsSteps[]; reload:
       <h2 class="part">Steps</h2>
       <Table
         label="Steps"
+        cards
         rows={steps}
         keyOf={(step) => step.step}
         columns={[

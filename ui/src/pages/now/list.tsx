@@ -7,6 +7,7 @@ import { act } from "../../parts/act";
 import { CopyButton } from "../../parts/copy";
 import { WhyLink } from "../../parts/link";
 import { OperationDialog, type Asked } from "../../parts/operation";
+import { useStill } from "../../parts/still";
 import type { Fix, Need } from "./needs";
 
 /** More things than these are folded: the numbers below them matter too. */
@@ -15,7 +16,8 @@ const FOLDED = 8;
 export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) {
   const asked = useSignal<Asked | null>(null);
   const all = useSignal(false);
-  const shown = all.value || needs.length <= FOLDED + 2 ? needs : needs.slice(0, FOLDED);
+  const still = useStill(all.value || needs.length <= FOLDED + 2 ? needs : needs.slice(0, FOLDED), (need) => need.id);
+  const shown = still.rows;
   if (needs.length === 0) {
     return (
       <section class="needs calm" aria-label="Needs you">
@@ -26,13 +28,13 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
     );
   }
   return (
-    <section class="needs" aria-label="Needs you">
+    <section class="needs" aria-label="Needs you" {...still.hold}>
       <h2>
         {counted(needs.length, "thing")} {needs.length === 1 ? "needs" : "need"} you
       </h2>
       <ol>
         {shown.map((need) => (
-          <li key={need.id} data-weight={need.weight >= 80 ? "high" : need.weight >= 50 ? "middle" : "low"}>
+          <li key={need.id} data-row data-gone={still.isGone(need)} data-weight={need.weight >= 80 ? "high" : need.weight >= 50 ? "middle" : "low"}>
             <div>
               <strong>{need.title}</strong>
               <span class="dim">{need.detail}</span>

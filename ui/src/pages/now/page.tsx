@@ -117,7 +117,7 @@ function Next({ picture }: { picture: Picture }) {
           rows={coming}
           keyOf={(row) => row.id}
           columns={[
-            { name: "in", cell: (row) => <Ago at={row.next_at} own={row.zone} /> },
+            { name: "next", cell: (row) => <Ago at={row.next_at} own={row.zone} /> },
             { name: "at", cell: (row) => <Time at={row.next_at} own={row.zone} /> },
             { name: "schedule", wide: true, cell: (row) => <ScheduleLink id={row.id} /> },
           ]}

@@ -38,6 +38,7 @@ export function Audit() {
           ) : (
             <Table
               label="Audit"
+        cards
               rows={found.items}
               keyOf={(row) => row.id}
               columns={[

@@ -28,6 +28,7 @@ export function Operations() {
         ) : (
           <Table
             label="Operations"
+        cards
             rows={found.items}
             keyOf={(row) => row.id}
             columns={[
