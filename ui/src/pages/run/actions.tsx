@@ -3,17 +3,22 @@ import type { Run } from "../../api/types";
 import { go } from "../../app/router";
 import { may } from "../../app/session";
 import { act } from "../../parts/act";
+import { NoteDialog } from "../../parts/note";
+import { EditRunDialog } from "./edit";
 import { RetryDialog } from "./retry";
 
 interface Props {
   run: Run;
   args: string | null;
+  etag: string | null;
   reload: () => void;
 }
 
 /** What can be done with a run in its state, by who looks at it. */
-export function RunActions({ run, args, reload }: Props) {
+export function RunActions({ run, args, etag, reload }: Props) {
   const editing = useSignal(false);
+  const changing = useSignal(false);
+  const deleting = useSignal(false);
   if (!may("operate")) return null;
   const path = { id: run.id };
   const isFinal = run.finished_at !== null;
@@ -39,6 +44,12 @@ export function RunActions({ run, args, reload }: Props) {
     if (reply) go(`/runs/${encodeURIComponent(reply.data.run)}`);
   }
 
+  async function remove(note: string): Promise<boolean> {
+    const reply = await act("DELETE /runs/{id}", { path, query: { note: note || null } }, "Deleted");
+    if (reply) go(`/runs?task=${encodeURIComponent(run.task)}`);
+    return reply !== null;
+  }
+
   return (
     <>
       {isFinal && (
@@ -49,6 +60,9 @@ export function RunActions({ run, args, reload }: Props) {
           <button type="button" onClick={() => (editing.value = true)}>
             Retry with edits …
           </button>
+          <button type="button" class="danger" onClick={() => (deleting.value = true)}>
+            Delete …
+          </button>
         </>
       )}
       {run.state === "queued" && (
@@ -58,6 +72,9 @@ export function RunActions({ run, args, reload }: Props) {
               Make due now
             </button>
           )}
+          <button type="button" onClick={() => (changing.value = true)}>
+            Change …
+          </button>
           <button type="button" onClick={() => void pause()}>
             Pause
           </button>
@@ -77,6 +94,17 @@ export function RunActions({ run, args, reload }: Props) {
         <button type="button" class="danger" disabled={run.cancel_requested} onClick={() => void cancel()}>
           {run.cancel_requested ? "Asked to stop" : "Cancel"}
         </button>
+      )}
+      {changing.value && <EditRunDialog run={run} args={args} etag={etag} onClose={() => (changing.value = false)} onDone={reload} />}
+      {deleting.value && (
+        <NoteDialog
+          title="Delete this run"
+          verb="Delete it"
+          danger
+          about="Its arguments, result and attempts go. What is done stays done, and its key is remembered. This cannot be undone."
+          onClose={() => (deleting.value = false)}
+          onDone={remove}
+        />
       )}
       {editing.value && <RetryDialog run={run} args={args} onClose={() => (editing.value = false)} />}
     </>

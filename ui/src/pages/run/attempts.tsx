@@ -2,6 +2,8 @@ import type { Run } from "../../api/types";
 import { now } from "../../app/clock";
 import { span } from "../../app/format";
 import { lastName, wordOf } from "../../parts/state";
+import { traceAddress } from "../../app/preferences";
+import { CopyButton } from "../../parts/copy";
 import { Time } from "../../parts/time";
 
 interface Part {
@@ -77,6 +79,7 @@ export function Attempts({ run }: { run: Run }) {
                 {lastName(attempt.error.type)}: {attempt.error.message}
               </span>
             )}
+            {attempt.trace && <TraceLink trace={attempt.trace} />}
             {attempt.warnings.map((warning) => (
               <span key={warning} class="warning">
                 {warning}
@@ -98,5 +101,18 @@ export function Attempts({ run }: { run: Run }) {
         {run.attempts.length === 0 && run.state !== "running" && <li class="dim">No worker has claimed this run.</li>}
       </ol>
     </section>
+  );
+}
+
+/** The trace of an attempt, elsewhere: where, the page Me keeps. Without an address, its id can be copied. */
+function TraceLink({ trace }: { trace: string }) {
+  const id = trace.split("-")[1] ?? trace;
+  const address = traceAddress.value.replaceAll("{trace}", encodeURIComponent(id));
+  return /^https?:\/\//.test(address) ? (
+    <a href={address} target="_blank" rel="noreferrer">
+      Trace ↗
+    </a>
+  ) : (
+    <CopyButton text={id} label="Copy the trace id" />
   );
 }

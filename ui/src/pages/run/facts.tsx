@@ -22,7 +22,7 @@ export function Facts({ run }: { run: Run }) {
         {run.reason && <Item name="reason">{run.reason.replaceAll("_", " ")}</Item>}
         {run.note && <Item name="note">{run.note}</Item>}
         {run.unique_key && <Item name="unique key">{run.unique_key}</Item>}
-        {run.touches > 0 && <Item name="touches">{count(run.touches)}</Item>}
+        {run.touches > 1 && <Item name="touches">{count(run.touches)}</Item>}
         {run.share && <Item name="share">{run.share}</Item>}
       </dl>
     </section>

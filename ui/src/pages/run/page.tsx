@@ -19,6 +19,8 @@ import { Attempts } from "./attempts";
 import { CopyAs } from "./copyas";
 import { Facts } from "./facts";
 import { LineageView } from "./lineage";
+import { LogTail } from "./log";
+import { StatePath } from "./path";
 import { Trace } from "./trace";
 
 export default function RunPage({ params }: PageProps) {
@@ -34,6 +36,7 @@ async function read(id: string, signal: AbortSignal) {
   ]);
   return {
     run: reply.data,
+    etag: reply.etag,
     args: rawField(reply.text, "args"),
     result: rawField(reply.text, "result"),
     saved: rawField(reply.text, "saved"),
@@ -46,7 +49,7 @@ function OneRun({ id }: { id: string }) {
   const facts = useSignal(false);
   return (
     <Show of={found}>
-      {({ run, args, result, saved, why }) => (
+      {({ run, etag, args, result, saved, why }) => (
         <article class="run">
           <Head
             title={
@@ -61,7 +64,7 @@ function OneRun({ id }: { id: string }) {
               </>
             }
           >
-            <RunActions run={run} args={args} reload={found.reload} />
+            <RunActions run={run} args={args} etag={etag} reload={found.reload} />
           </Head>
           <p class="answerline" data-state={run.state} aria-live="polite">
             <Sentence text={why.answer} />{" "}
@@ -70,9 +73,11 @@ function OneRun({ id }: { id: string }) {
             </button>
           </p>
           {facts.value && <Answer why={why} />}
+          <StatePath run={run} />
           <Progress run={run} />
           <Attempts run={run} />
           {run.error && <Trace error={run.error} />}
+          <LogTail run={run} />
           <div class="columns">
             <section>
               <h2>Arguments</h2>
