@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
-import type { DecisionCount, Mark, Run } from "../api/types";
+import type { DecisionCount, GetTasksNameKeysAnswerItems, Mark, Run } from "../api/types";
+import { now } from "../app/clock";
 import { count, counted } from "../app/format";
 import { readNames, taskNames } from "../app/names";
 import { hrefOf, place, search } from "../app/router";
@@ -14,7 +15,7 @@ import { NoteDialog } from "../parts/note";
 import { Head } from "../parts/page";
 import { StateMark, wordOf } from "../parts/state";
 import { Table } from "../parts/table";
-import { Ago } from "../parts/time";
+import { Ago, Time } from "../parts/time";
 
 /** One user's, device's or file's work over all tasks: what waits, what is remembered, what was refused and why. */
 export default function KeysPage() {
@@ -30,7 +31,8 @@ export default function KeysPage() {
         key === null ? null : ask("GET /decisions", { query: { ...about, limit: 100 }, signal }),
         key === null ? null : ask("GET /runs", { query: { key, state: ["queued", "running", "paused"], ...(task ? { task: [task] } : {}), limit: 50 }, signal }),
       ]);
-      return { marks: found.items, more: found.more, decisions: decisions?.items ?? [], runs: runs?.items ?? [] };
+      const states = key === null ? [] : await readStates(key, found.items, signal);
+      return { marks: found.items, more: found.more, states, decisions: decisions?.items ?? [], runs: runs?.items ?? [] };
     },
     ["runs", "decisions"],
   );
@@ -41,9 +43,9 @@ export default function KeysPage() {
       <Show of={marks}>
         {(found) => (
           <>
-            {key !== null && <Waiting runs={found.runs} />}
+            {key !== null && <Waiting runs={found.runs} reload={marks.reload} />}
             {key !== null && <Refused rows={found.decisions} />}
-            <Marks marks={found.marks} more={found.more} of={key} reload={marks.reload} />
+            <Marks marks={found.marks} more={found.more} states={found.states} of={key} reload={marks.reload} />
           </>
         )}
       </Show>
@@ -51,7 +53,23 @@ export default function KeysPage() {
   );
 }
 
-function Waiting({ runs }: { runs: readonly Run[] }) {
+type KeyState = GetTasksNameKeysAnswerItems & { task: string };
+const TASKS = 12;
+
+/** Return whether the breaker of the key is open, and until when it rests, for each task that knows the key. */
+async function readStates(key: string, marks: readonly Mark[], signal: AbortSignal): Promise<KeyState[]> {
+  const tasks = [...new Set(marks.map((mark) => mark.task))].slice(0, TASKS);
+  const found = await Promise.all(
+    tasks.map((name) => ask("GET /tasks/{name}/keys", { path: { name }, query: { q: key }, signal }).then((answer) => answer.items.map((item) => ({ ...item, task: name })), () => [])),
+  );
+  return found.flat().filter((item) => item.key === key);
+}
+
+function Waiting({ runs, reload }: { runs: readonly Run[]; reload: () => void }) {
+  async function startNow(run: Run): Promise<void> {
+    await act("PATCH /runs/{id}", { path: { id: run.id }, body: { due_at: new Date(now.peek()).toISOString() } }, "Due now");
+    reload();
+  }
   return (
     <section class="part">
       <h2>Under way</h2>
@@ -60,14 +78,24 @@ function Waiting({ runs }: { runs: readonly Run[] }) {
       ) : (
         <Table
           label="Runs under way"
+        cards
           rows={runs}
           keyOf={(run) => run.id}
           columns={[
-            { name: "state", cell: (run) => <StateMark state={run.state} /> },
             { name: "task", cell: (run) => <TaskLink name={run.task} /> },
+            { name: "state", cell: (run) => <StateMark state={run.state} /> },
             { name: "due", cell: (run) => <Ago at={run.due_at} /> },
             { name: "touches", right: true, extra: true, cell: (run) => count(run.touches) },
             { name: "run", wide: true, cell: (run) => <RunLink id={run.id} /> },
+            {
+              name: "do",
+              cell: (run) =>
+                may("operate") && run.state === "queued" && Date.parse(run.due_at) > now.value && (
+                  <button type="button" class="small" aria-label={`Run now ${run.task}`} onClick={() => void startNow(run)}>
+                    Run now
+                  </button>
+                ),
+            },
           ]}
         />
       )}
@@ -82,12 +110,13 @@ function Refused({ rows }: { rows: readonly DecisionCount[] }) {
       <h2>Decided</h2>
       <Table
         label="Decisions about this key"
+        cards
         rows={rows}
         keyOf={(row) => `${row.task} ${row.reason}`}
         columns={[
-          { name: "times", right: true, cell: (row) => count(row.count) },
           { name: "reason", cell: (row) => wordOf(row.reason) },
           { name: "task", cell: (row) => <TaskLink name={row.task} /> },
+          { name: "times", right: true, cell: (row) => count(row.count) },
           { name: "last", cell: (row) => <Ago at={row.last_at} /> },
           { name: "note", wide: true, cell: (row) => row.note ?? "" },
         ]}
@@ -96,7 +125,7 @@ function Refused({ rows }: { rows: readonly DecisionCount[] }) {
   );
 }
 
-function Marks({ marks, more, of, reload }: { marks: readonly Mark[]; more: boolean; of: string | null; reload: () => void }) {
+function Marks({ marks, more, states, of, reload }: { marks: readonly Mark[]; more: boolean; states: readonly KeyState[]; of: string | null; reload: () => void }) {
   const forgetting = useSignal<Mark | null>(null);
   if (marks.length === 0) {
     return (
@@ -112,6 +141,7 @@ function Marks({ marks, more, of, reload }: { marks: readonly Mark[]; more: bool
       <h2>{of === null ? counted(marks.length, "key", more) : "Remembered"}</h2>
       <Table
         label="Keys"
+        cards
         rows={marks}
         keyOf={(mark) => `${mark.task} ${mark.key}`}
         columns={[
@@ -120,6 +150,7 @@ function Marks({ marks, more, of, reload }: { marks: readonly Mark[]; more: bool
           { name: "last success", cell: (mark) => <Ago at={mark.succeeded_at} /> },
           { name: "last end", extra: true, cell: (mark) => <Ago at={mark.finished_at} /> },
           { name: "failures in a row", right: true, cell: (mark) => (mark.failures ? <span class="bad">{count(mark.failures)}</span> : <span class="dim">0</span>) },
+          ...(of === null ? [] : [{ name: "now", cell: (mark: Mark) => <NowOf state={states.find((each) => each.task === mark.task)} /> }]),
           { name: "", wide: true, right: true, cell: (mark) => <WhyLink subject={mark.task} key_={mark.key} /> },
           {
             name: "do",
@@ -134,6 +165,18 @@ function Marks({ marks, more, of, reload }: { marks: readonly Mark[]; more: bool
       />
       {forgetting.value && <Forget mark={forgetting.value} reload={reload} onClose={() => (forgetting.value = null)} />}
     </section>
+  );
+}
+
+/** What the key may do now: refused by a breaker, resting, or free. */
+function NowOf({ state }: { state: KeyState | undefined }) {
+  if (!state) return <span class="dim">–</span>;
+  if (state.breaker) return <span class="bad">breaker open</span>;
+  if (!state.rests_until) return <span class="dim">free</span>;
+  return (
+    <span class="odd">
+      rests until <Time at={state.rests_until} />
+    </span>
   );
 }
 

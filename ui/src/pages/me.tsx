@@ -2,8 +2,10 @@ import type { Signal } from "@preact/signals";
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
 import type { GetSessionsAnswerItems } from "../api/types";
-import { density, DENSITIES, MY_ZONE, theme, THEMES, zone, ZONES } from "../app/preferences";
+import { density, DENSITIES, MY_ZONE, theme, THEMES, traceAddress, zone, ZONES } from "../app/preferences";
+import { hrefOf } from "../app/router";
 import { logout, me } from "../app/session";
+import { forget, views } from "../app/views";
 import { act } from "../parts/act";
 import { Show } from "../parts/empty";
 import { Head } from "../parts/page";
@@ -40,6 +42,11 @@ export default function MePage() {
             <Choice name="Times" of={zone} values={ZONES} words={ZONE_WORDS} />
             <Choice name="Rows" of={density} values={DENSITIES} words={{ dense: "dense", roomy: "roomy" }} />
           </div>
+          <div class="field trace">
+            <label for="trace-address">Where traces are ({"{trace}"} stands for the id of one)</label>
+            <input id="trace-address" type="text" placeholder="https://traces.example.org/{trace}" value={traceAddress.value} onInput={(event) => (traceAddress.value = event.currentTarget.value)} />
+          </div>
+          <SavedViews />
           <p class="dim">This browser keeps these choices. Nothing of them leaves it.</p>
         </section>
         <section>
@@ -62,6 +69,22 @@ export default function MePage() {
       </div>
       <Sessions />
     </>
+  );
+}
+
+function SavedViews() {
+  if (views.value.length === 0) return <p class="dim">Press v on any page to give its address a name.</p>;
+  return (
+    <ul class="saved" aria-label="My views">
+      {views.value.map((view) => (
+        <li key={view.name} class="row">
+          <a href={hrefOf(view.path)}>{view.name}</a> <code class="dim">{view.path}</code>
+          <button type="button" class="small" aria-label={`Forget ${view.name}`} onClick={() => forget(view)}>
+            Forget
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 

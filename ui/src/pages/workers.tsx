@@ -1,20 +1,30 @@
 import { useSignal } from "@preact/signals";
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
-import type { Worker } from "../api/types";
+import type { Run, Worker } from "../api/types";
 import { counted, span } from "../app/format";
 import { hrefOf } from "../app/router";
 import { may } from "../app/session";
 import { act } from "../parts/act";
 import { Empty, Show } from "../parts/empty";
+import { RunLink, TaskLink } from "../parts/link";
+import { Exports } from "../parts/exports";
 import { NoteDialog } from "../parts/note";
 import { Head } from "../parts/page";
 import { Table } from "../parts/table";
+import { Lasting } from "../parts/time";
 
 const GONE = ["stopped", "silent"];
 
 export default function WorkersPage() {
-  const workers = useResource("workers", (signal) => ask("GET /workers", { signal }), ["workers"]);
+  const workers = useResource(
+    "workers",
+    async (signal) => {
+      const [found, held] = await Promise.all([ask("GET /workers", { signal }), ask("GET /runs", { query: { state: ["running"], limit: 200 }, signal })]);
+      return { items: found.items, held: held.items };
+    },
+    ["workers", "runs"],
+  );
   const stopping = useSignal<Worker | null>(null);
 
   async function direct(worker: Worker, verb: "quiet" | "resume" | "stop", note: string): Promise<boolean> {
@@ -28,7 +38,9 @@ export default function WorkersPage() {
     <Show of={workers}>
       {(found) => (
         <>
-          <Head title="Workers" about={aboutOf(found.items)} />
+          <Head title="Workers" about={aboutOf(found.items)}>
+            <Exports name="workers" rows={found.items} />
+          </Head>
           <Troubles workers={found.items} />
           {found.items.length === 0 ? (
             <Empty title="No worker is at work" command="rota worker -A app">
@@ -37,6 +49,7 @@ export default function WorkersPage() {
           ) : (
             <>
               <Workers label="Workers" workers={found.items.filter((worker) => worker.standing !== "stopped")} direct={direct} stop={(worker) => (stopping.value = worker)} />
+              <InHand runs={found.held} />
               <Stopped workers={found.items.filter((worker) => worker.standing === "stopped")} />
             </>
           )}
@@ -67,6 +80,7 @@ function Workers({ label, workers, direct, stop }: ListProps) {
   return (
     <Table
       label={label}
+        cards
       rows={workers}
       keyOf={(worker) => worker.name}
       columns={[
@@ -74,7 +88,7 @@ function Workers({ label, workers, direct, stop }: ListProps) {
         { name: "state", cell: (worker) => worker.standing },
         { name: "seats taken", cell: (worker) => <Seats worker={worker} /> },
         { name: "stuck", right: true, cell: (worker) => (worker.overdue ? <span class="bad">{worker.overdue}</span> : <span class="dim">0</span>) },
-        { name: "heard", right: true, cell: (worker) => `${span(worker.silent_for)} ago` },
+        { name: "heard", right: true, cell: (worker) => worker.silent_for < 2 ? "now" : `${span(Math.round(worker.silent_for))} ago` },
         { name: "host", extra: true, cell: (worker) => `${worker.host} ${worker.pid || ""}` },
         { name: "version", extra: true, cell: (worker) => worker.version },
         { name: "queues and tasks", wide: true, extra: true, cell: (worker) => <span title={worker.tasks.join("\n")}>{[...worker.queues.map((queue) => `queue ${queue}`), counted(worker.tasks.length, "task")].join(", ")}</span> },
@@ -94,6 +108,34 @@ function Workers({ label, workers, direct, stop }: ListProps) {
         },
       ]}
     />
+  );
+}
+
+/** What workers hold, and since when: the longest first. */
+function InHand({ runs }: { runs: readonly Run[] }) {
+  const since = (run: Run) => run.claimed_at ?? run.due_at;
+  return (
+    <section class="part">
+      <h2>In hand</h2>
+      {runs.length === 0 ? (
+        <p class="dim">No worker holds a run now.</p>
+      ) : (
+        <Table
+          label="Runs in hand"
+          cards
+          rows={[...runs].sort((one, other) => since(one).localeCompare(since(other)))}
+          keyOf={(run) => run.id}
+          columns={[
+            { name: "task", cell: (run) => <TaskLink name={run.task} /> },
+            { name: "since", right: true, cell: (run) => <Lasting from={since(run)} /> },
+            { name: "timeout", right: true, extra: true, cell: (run) => (run.policy.timeout === null ? <span class="dim">none</span> : span(run.policy.timeout)) },
+            { name: "worker", cell: (run) => <span class="mono dim">{run.worker}</span> },
+            { name: "run", cell: (run) => <RunLink id={run.id} /> },
+            { name: "progress", wide: true, cell: (run) => run.progress && `${Math.round(run.progress.share * 100)} % ${run.progress.message ?? ""}` },
+          ]}
+        />
+      )}
+    </section>
   );
 }
 

@@ -1,14 +1,18 @@
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { send } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Schedule } from "../../api/types";
 import { zone, MY_ZONE } from "../../app/preferences";
 import { now } from "../../app/clock";
-import { instant } from "../../app/format";
+import { instant, span } from "../../app/format";
+import { go } from "../../app/router";
 import { may } from "../../app/session";
+import { act } from "../../parts/act";
 import { Show } from "../../parts/empty";
 import { Json } from "../../parts/json";
 import { RunLink, TaskLink, WhyLink } from "../../parts/link";
+import { NoteDialog } from "../../parts/note";
 import { Head } from "../../parts/page";
 import { StateMark, wordOf } from "../../parts/state";
 import { Strip } from "../../parts/strip";
@@ -24,6 +28,7 @@ export default function SchedulePage({ params }: PageProps) {
   const id = params["id"] ?? "";
   const editing = useSignal(false);
   const filling = useSignal(false);
+  const deleting = useSignal(false);
   const found = useResource(id, (signal) => send("GET /schedules/{id}", { path: { id }, signal }), ["schedules", "runs"]);
   return (
     <Show of={found}>
@@ -39,6 +44,11 @@ export default function SchedulePage({ params }: PageProps) {
             {may("schedule") && isEditable(schedule) && (
               <button type="button" onClick={() => (editing.value = true)}>
                 Edit …
+              </button>
+            )}
+            {may("schedule") && !schedule.owner && schedule.kind === "schedule" && (
+              <button type="button" class="danger" onClick={() => (deleting.value = true)}>
+                Delete …
               </button>
             )}
             <WhyLink subject={schedule.id} />
@@ -60,10 +70,22 @@ export default function SchedulePage({ params }: PageProps) {
           <Details schedule={schedule} />
           {editing.value && <EditDialog schedule={schedule} etag={etag} onClose={() => (editing.value = false)} onSaved={found.reload} />}
           {filling.value && <BackfillDialog id={schedule.id} onClose={() => (filling.value = false)} onDone={found.reload} />}
+          {deleting.value && <DeleteDialog id={schedule.id} etag={etag} onClose={() => (deleting.value = false)} />}
         </article>
       )}
     </Show>
   );
+}
+
+/** Asks before a schedule goes. Somebody who has changed it since then is not overruled. */
+function DeleteDialog({ id, etag, onClose }: { id: string; etag: string | null; onClose: () => void }) {
+  async function remove(note: string): Promise<boolean> {
+    const headers: Record<string, string> = etag ? { "If-Match": etag } : {};
+    const reply = await act("DELETE /schedules/{id}", { path: { id }, query: { note: note || null }, headers }, `${id} is deleted`);
+    if (reply) go("/schedules");
+    return reply !== null;
+  }
+  return <NoteDialog title={`Delete ${id}`} verb="Delete the schedule" danger about="It fires no more. Runs that it has made stay." onClose={onClose} onDone={remove} />;
 }
 
 /** A save replaces the whole schedule: one with options that the form cannot keep is edited where it was made. */
@@ -113,13 +135,29 @@ function Firings({ schedule }: { schedule: Schedule }) {
 }
 
 function Details({ schedule }: { schedule: Schedule }) {
+  const rows: [string, ComponentChildren][] = [
+    ["task", <TaskLink name={schedule.task} />],
+    ["trigger", <code>{schedule.trigger}</code>],
+    ["zone", schedule.zone],
+    ["overlap", schedule.overlap],
+    ["catch up", schedule.catch_up],
+    ["grace", schedule.grace === null ? "none" : span(schedule.grace)],
+    ["timeout", schedule.timeout === null ? "the task's" : span(schedule.timeout)],
+    ["queue", schedule.queue],
+    ["priority", String(schedule.priority)],
+    ["declared by", schedule.owner ? `the code of ${schedule.owner}` : "somebody, here or by command"],
+  ];
   return (
     <section>
-      <h2>Call</h2>
-      <p>
-        <TaskLink name={schedule.task} /> · <code>{schedule.trigger}</code> · overlap {schedule.overlap} · catch up {schedule.catch_up}
-        {schedule.owner ? ` · declared by the code of ${schedule.owner}` : ""}
-      </p>
+      <h2>What it does</h2>
+      <dl class="details">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
       {schedule.args !== null && JSON.stringify(schedule.args) !== "{}" && <Json text={JSON.stringify(schedule.args)} label="Arguments" />}
     </section>
   );

@@ -6,6 +6,7 @@ import { counted } from "../../app/format";
 import { may } from "../../app/session";
 import { Empty, Show } from "../../parts/empty";
 import { ScheduleLink, TaskLink, WhyLink } from "../../parts/link";
+import { Exports } from "../../parts/exports";
 import { Head } from "../../parts/page";
 import { Strip } from "../../parts/strip";
 import { Table } from "../../parts/table";
@@ -24,6 +25,7 @@ export default function SchedulesPage() {
   return (
     <>
       <Head title="Schedules" about={schedules.data.value ? counted(schedules.data.value.items.length, "schedule") : ""}>
+        <Exports name="schedules" rows={schedules.data.value?.items ?? []} />
         {may("schedule") && (
           <button type="button" class="primary" onClick={() => (adding.value = true)}>
             New schedule …
@@ -50,6 +52,7 @@ function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }
   return (
     <Table
       label="Schedules"
+        cards
       rows={rows}
       keyOf={(row) => row.id}
       columns={[
@@ -73,7 +76,7 @@ function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }
         { name: "next", cell: (row) => <Next row={row} /> },
         { name: "last outcomes", cell: (row) => <Strip firings={row.firings ?? []} /> },
         { name: "", wide: true, right: true, cell: (row) => <WhyLink subject={row.id} /> },
-        { name: "actions", extra: true, cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
+        { name: "do", cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
       ]}
     />
   );
