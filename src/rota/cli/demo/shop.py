@@ -2,6 +2,7 @@
 troubles that real apps have."""
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -22,6 +23,8 @@ FILES = ("apples.png", "bread.png", "cheese.png", "dates.png", "eggs.png")
 SEATS = 6
 QUEUES = ("default",)
 """Nobody serves the queues gpu and imports."""
+
+journal = logging.getLogger("shop")
 
 
 class ServerBusy(Exception):
@@ -53,6 +56,7 @@ async def fetch_weather(city: str) -> str:
     """Ask a server that is busy every other time, and is asked again."""
     await asyncio.sleep(random.uniform(0.1, 0.6))
     if random.random() < 0.5:
+        journal.warning("%s: 503, the server is busy", city)
         raise ServerBusy(f"no answer from {city}")
     return f"{random.randint(-5, 35)} °C in {city}"
 
@@ -158,7 +162,7 @@ def shop(url: str, grace: float = 3.0) -> Shop:
     app = Rota(url, concurrency=SEATS, queues=QUEUES, lease=5.0, grace=grace, name="shop")
     mail = app.task(rate=Rate(20, per=1))(send_mail)
     small = app.task(key="{path}")(resize)
-    weather = app.task(retry=Retry(3, delay=1.0, max_delay=5.0))(fetch_weather)
+    weather = app.task(retry=Retry(3, delay=1.0, max_delay=5.0), logs=True)(fetch_weather)
     later = app.task(remind)
     charge = app.task(activity=Activity(0.5, key="{user}", spacing=0.0, breaker=Breaker(1, cool_down=3600)))(
         charge_card
