@@ -33,8 +33,12 @@ def some_calls() -> list[Bound[None]]:
     async def followed(i: int) -> None: ...
 
     later = plain.using(delay=timedelta(seconds=5), headers={"a": "b"})
-    tasks = [plain, plain, later, later, guarded, guarded, shared, shared, followed, followed, plain, plain]
-    return [task.bind(number) for number, task in enumerate(tasks)] + [
+    return [
+        *(plain.bind(number) for number in range(3)),
+        *(later.bind(number) for number in range(3)),
+        *(guarded.bind(number) for number in range(3)),
+        *(shared.bind(number) for number in range(3)),
+        *(followed.bind(number) for number in range(3)),
         plain.bind(1, '"},"args":{"i":2'),
         plain.using(id="mine").bind(1),
         plain.bind(2, "ä"),
