@@ -15,7 +15,6 @@ PYTHON = (sys.executable, "-m")
 UVICORN = (*PYTHON, "uvicorn", "--port", "PORT", API)
 GUNICORN = (*PYTHON, "gunicorn", "-b", "127.0.0.1:PORT", "--graceful-timeout", "6", "--no-control-socket", "-w", "2")
 HYPERCORN = (*PYTHON, "hypercorn", "-b", "127.0.0.1:PORT")
-"""With one process. With `-w 2`, a run in hand waits for its lease after a SIGTERM: the cause is not known."""
 SETUPS = {
     "uvicorn workers": ((*UVICORN, "--workers", "2"), 2),
     "uvicorn": (UVICORN, 1),
@@ -24,6 +23,7 @@ SETUPS = {
     "gunicorn asgi": ((*GUNICORN, "-k", "asgi", API), 2),
     "granian": ((*PYTHON, "granian", "--port", "PORT", "--interface", "asgi", "--workers", "2", API), 2),
     "hypercorn": ((*HYPERCORN, API), 1),
+    "hypercorn workers": ((*HYPERCORN, "-w", "2", API), 2),
 }
 
 

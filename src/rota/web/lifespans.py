@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.web.termination import stopped_first
 
 log = logging.getLogger("rota.web")
 
@@ -50,8 +51,9 @@ async def working(app: Rota) -> AsyncGenerator[None]:
         return
     core.served = True
     try:
-        async with app:
-            yield
+        with stopped_first(app.stop):
+            async with app:
+                yield
     finally:
         core.served = False
 
