@@ -111,10 +111,10 @@ async def served(name: str, folder: Path, ticks: int) -> None:
         for task in ("whose", "whose_child"):
             handle = await Rota(site.url).submit(task)
             assert await handle.result(timeout=30) == "shop"
-        if "gunicorn" in name:
-            run = await site.lingering()
-            site.stop(signal.SIGTERM)
-            assert await site.state(run) is State.QUEUED, site.log
+        run = await site.lingering()
+        reloads = "debug" in name  # the reloader kills its child at a SIGTERM: people press Ctrl-C
+        site.stop(signal.SIGINT if reloads else signal.SIGTERM, group=reloads)
+        assert await site.state(run) is State.QUEUED, site.log
 
 
 def _ask(site: Any) -> None:

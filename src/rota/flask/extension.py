@@ -2,13 +2,17 @@
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, cast
+from weakref import WeakSet
 
 import click
 from flask import Flask
+from msgspec.structs import replace
 
 from rota.app.app import Rota
 from rota.app.core import core_of
@@ -19,6 +23,14 @@ log = logging.getLogger("rota.flask")
 
 FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
 """Seconds between two tries to start an engine whose store does not answer."""
+MARGIN = 5.0
+"""Seconds beyond the grace that a stop may take after a SIGTERM."""
+RELOADED = "WERKZEUG_RUN_MAIN"
+"""Set in the child of the reloader, which gets a quarter of a second to end after Ctrl-C: its runs are given back at
+once."""
+
+_engines: "WeakSet[Engine]" = WeakSet()
+"""A process may make several Flask apps; one of them serves."""
 
 
 def init_app(flask_app: Flask, app: Rota) -> None:
@@ -56,6 +68,7 @@ def init_app(flask_app: Flask, app: Rota) -> None:
     flask_app.extensions["rota.engine"] = engine
     flask_app.wsgi_app = _FirstRequest(flask_app.wsgi_app, engine)  # type: ignore[method-assign]
     flask_app.cli.add_command(_command_line(app))
+    hear_termination(engine)
     if (why := serving_here()) is not None:
         engine.start(why)
 
@@ -70,7 +83,7 @@ def serving_here() -> str | None:
     The child of the reloader serves, and its parent does not. `flask run` without a reloader serves. Every other
     command, a shell and the arbiter of gunicorn import the app too.
     """
-    if os.environ.get("WERKZEUG_RUN_MAIN") == "true":
+    if os.environ.get(RELOADED) == "true":
         return "the reloader runs the server here"
     context = click.get_current_context(silent=True)
     if context is None or context.info_name != "run" or "reload" not in context.params:
@@ -78,6 +91,23 @@ def serving_here() -> str | None:
     reload = context.params["reload"]
     debug = os.environ.get("FLASK_DEBUG", "").lower() not in ("", "0", "false", "no")
     return None if (debug if reload is None else reload) else "flask run serves here"
+
+
+def hear_termination(engine: "Engine") -> None:
+    """Let SIGTERM stop the engine before the process dies of it, where no server takes the signal over: under waitress,
+    `flask run` and `app.run()`. Python takes handlers of signals from the main thread only."""
+    _engines.add(engine)
+    here = threading.current_thread() is threading.main_thread()
+    if here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    for engine in list(_engines):
+        if engine.decided:
+            engine.stop_in_time()
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 class Engine:
@@ -108,7 +138,10 @@ class Engine:
         threading.Thread(target=self._start, name="rota-start", daemon=True).start()
 
     def _start(self) -> None:
-        pause = FIRST_PAUSE
+        pause, core = FIRST_PAUSE, core_of(self._app)
+        reloads = os.environ.get(RELOADED) == "true"
+        if reloads:
+            core.tuning = replace(core.tuning, grace=0.0)
         while True:
             try:
                 self._app.start_sync()
@@ -120,11 +153,19 @@ class Engine:
                 log.exception("the engine cannot start in this process (pid %d)", os.getpid())
                 return
             else:
+                if reloads and core.lifecycle.engine is not None:
+                    core.lifecycle.engine.cleanup = False
                 return
 
     def stop(self) -> None:
         if self.decided:
             self._app.stop_sync()
+
+    def stop_in_time(self) -> None:
+        """Stop from a handler of a signal, which may have interrupted anything: on a thread, and not for ever."""
+        stopper = threading.Thread(target=self.stop, name="rota-stop", daemon=True)
+        stopper.start()
+        stopper.join(core_of(self._app).tuning.grace + MARGIN)
 
 
 class _FirstRequest:
