@@ -2,6 +2,8 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from rota.domain.fan import Fan, child_id, gather_id, need_of
 from rota.domain.lifecycle import Discarded, Failed, Outcome, Succeeded, settlement_of
 from rota.domain.policy import Retry
@@ -141,3 +143,11 @@ class FanContract(Staged):
         await stage.store.sweep(NOTHING_KEPT)
         assert (await stage.store.rows(Fan)).items == []
         assert (await stage.store.runs(RunQuery(ids=ids(children)))).runs == []
+
+    async def test_a_fan_is_forgotten_whose_gather_and_child_end_in_one_sweep(self, stage: Stage) -> None:
+        await stage.store.fan(FAN, None)
+        child, gather = new_run(id=child_id(FAN, 0), expires_after=0.5), new_run("gather", id=gather_id(FAN))
+        await stage.put(replace(gather, needs=[need_of(FAN)], expires_after=0.5), child)
+        stage.wait(1)
+        assert (await stage.store.sweep(Retention())).expired == 2
+        assert (await stage.store.rows(Fan)).items == []

@@ -183,6 +183,12 @@ class SqliteBook(SqliteGates):
                 for schedule in self._changed_schedules.values()
             ]
             self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
+        self.flush_counts()
+        if self.events:
+            events.add(self._tx, self.events)
+
+    def flush_counts(self) -> None:
+        """Write decisions, totals and fans, so that a sweep sees them. What a sweep deletes is not written again."""
         if self._decisions:
             self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
         if self._totals:
@@ -191,8 +197,7 @@ class SqliteBook(SqliteGates):
         if self._fans:
             rows = [astuple(fan) for fan in self._fans.values() if fan is not None]
             self._tx.executemany("INSERT OR REPLACE INTO fans VALUES (?, ?, ?, ?, ?, ?)", rows)
-        if self.events:
-            events.add(self._tx, self.events)
+        self._decisions, self._totals, self._fans = {}, {}, {}
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 

@@ -175,6 +175,7 @@ class SqliteStore:
         def work(book: SqliteBook, tx: Transaction) -> port.Swept:
             expired = holds.expire_due(book)
             book.flush()  # the runs that have just expired count among the newest ended runs
+            book.flush_counts()
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweep.forget(tx, retention)
             return port.Swept(tx.now, len(expired), forgotten, more or len(expired) == LEDGER.expired, expired)
