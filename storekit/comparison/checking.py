@@ -162,14 +162,14 @@ class Checks:
     async def check_others(self) -> None:
         """Check schedules, marks, decisions and counts."""
         shown = {row.id: show_schedule(row) for row in (await self.store.rows(Schedule)).items}
-        assert shown == {id: row.fields for id, row in self.book.schedules.rows.items()}
+        agree("schedules", shown, {id: row.fields for id, row in self.book.schedules.rows.items()})
         marks = {(row.task, row.key): row.mark for row in (await self.store.rows(MarkRow)).items if row.mark}
         stored = {about: (mark.succeeded_at, mark.finished_at, mark.failures) for about, mark in marks.items()}
         known = {about: (mark.succeeded, mark.finished, mark.failures) for about, mark in self.book.marks.items()}
         nothing = (None, None, 0)
-        assert without(stored, nothing) == without(known, nothing)
+        agree("marks", without(stored, nothing), without(known, nothing))
         fans = {row.id: (row.total, row.allowed, row.ended, row.failed) for row in (await self.store.rows(Fan)).items}
-        assert fans == {id: (fan.total, fan.allowed, fan.ended, fan.failed) for id, fan in self.book.fans.items()}
+        agree("fans", fans, {id: (fan.total, fan.allowed, fan.ended, fan.failed) for id, fan in self.book.fans.items()})
         await self.check_decisions()
         depths = {(row.task, row.queued, row.running, row.paused) for row in (await self.store.depths()).items}
         assert {row for row in depths if any(row[1:])} == self.counted()
@@ -201,9 +201,13 @@ class Checks:
         assert all(show_schedule(schedule) == rows[schedule.id].fields for schedule in claim.schedules)
 
 
-def differences(shown: dict[str, Any], known: dict[str, Any]) -> str:
-    names = [name for name in shown if shown[name] != known[name]]
-    return ", ".join(f"{name} is {shown[name]!r} in the store, {known[name]!r} in the model" for name in names)
+def agree(what: str, shown: dict[Any, Any], known: dict[Any, Any]) -> None:
+    assert shown == known, f"{what}: {differences(shown, known)}"
+
+
+def differences(shown: dict[Any, Any], known: dict[Any, Any]) -> str:
+    names = [name for name in {**shown, **known} if shown.get(name) != known.get(name)]
+    return ", ".join(f"{name} is {shown.get(name)!r} in the store, {known.get(name)!r} in the model" for name in names)
 
 
 def without(rows: dict[tuple[str, str], Any], value: object) -> dict[tuple[str, str], Any]:
