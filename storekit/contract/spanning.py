@@ -62,6 +62,15 @@ class WindowContract(Staged):
         stage.wait(601)
         assert await stage.admit(windowed(sliding=True))
 
+    async def test_a_submit_that_is_sent_again_does_not_slide_the_window(self, stage: Stage) -> None:
+        first = replace(windowed(sliding=True), fingerprint="of the same arguments")
+        assert await stage.admit(first)
+        await end(stage)
+        stage.wait(400)
+        assert await stage.admit(first) == Decision(first.id, Reason.JOINED)
+        stage.wait(201)
+        assert await stage.admit(windowed(sliding=True)), "601 s after the arrival"
+
     async def test_only_a_success_of_the_window_keeps_others_out(self, stage: Stage) -> None:
         await stage.put(windowed())
         await end(stage)

@@ -143,7 +143,8 @@ BEGIN
         SELECT * INTO got FROM admit(new, now, arrived[place], cardinality(news) = 1);
         runs[place] := got.run;
         reasons[place] := got.reason;
-        IF new.unique_row IS NOT NULL THEN
+        -- A run that joined itself was put before, perhaps by this put, sent again: that is no arrival.
+        IF new.unique_row IS NOT NULL AND NOT (got.reason = 'joined' AND got.run = new.id) THEN
             PERFORM note_unique(new, got.reason = 'accepted' AND EXISTS (
                 SELECT FROM queue q WHERE q.id = new.id AND q.created_at = now), got.reason, now);
         END IF;
