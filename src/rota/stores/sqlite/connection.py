@@ -94,6 +94,15 @@ def begin(connection: sqlite3.Connection, path: str) -> None:
         ) from error
 
 
+def begun(connection: sqlite3.Connection) -> bool:
+    """Take the write lock without waiting. Return False if another process has it, or the file cannot be written."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error:
+        return False
+    return True
+
+
 @contextmanager
 def committed(connection: sqlite3.Connection) -> Generator[None]:
     """Commit the transaction that `begin` has opened; roll it back after an error."""

@@ -1,4 +1,7 @@
-"""The two threads of an open store: the writer, which commits waiting jobs together, and the reader."""
+"""The two threads of an open store: the writer, which commits waiting jobs together, and the reader.
+
+A lone job that is brief is committed on the event loop: the hop to the writer and back takes longer than the commit.
+"""
 
 import asyncio
 import queue
@@ -14,7 +17,7 @@ import msgspec
 from rota.domain.run import DIGITS, FAR_AHEAD, onwards
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.stores import forks
-from rota.stores.sqlite.connection import begin, committed, explain
+from rota.stores.sqlite.connection import begin, begun, committed, explain
 from rota.threads import AwaitedThread
 
 T = TypeVar("T")
@@ -24,6 +27,10 @@ TICK = "UPDATE clock SET now = iif(now < :far, max(now, :here), :here) RETURNING
 """The same rule as `onwards` in domain.run."""
 GROUP = 256
 """The most jobs in one commit, so that the first job does not wait long."""
+BRIEF = 0.001
+"""The event loop commits only while commits take less than so many seconds. On a slower disk the writer commits."""
+IN_A_ROW = 64
+"""Commits of the event loop after which the writer does one, so that it can move the log into the database."""
 
 
 class Transaction:
@@ -186,7 +193,54 @@ class Writer(SqlThread):
 
     def __init__(self, connect: Connect, path: str, clock: Clock) -> None:
         self._following: list[Job[None]] = []
+        self._brief: list[Job[Any]] = []
+        self._slowest = 0.0  # seconds of the slowest of the last commits, each of which halves it
+        self.in_a_row = 0  # commits of the event loop since the last one of the thread
         super().__init__(connect, path, "rota-sqlite-writer", clock)
+
+    async def do_brief(self, work: Callable[[Transaction], T]) -> T:
+        """Do `work`, which takes few steps. If no other job waits, the event loop itself commits it.
+
+        The loop first goes on with what is ready: callers that come together share a commit of the thread.
+        """
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} is closed", passing=False)
+        future: asyncio.Future[T] = self._loop.create_future()
+        if not self._brief:
+            self._loop.call_soon(self._start_brief)
+        self._brief.append(Job(work, future))
+        return await future
+
+    async def close(self) -> None:
+        self._start_brief()
+        await super().close()
+
+    def _start_brief(self) -> None:
+        jobs, self._brief = self._brief, []
+        if len(jobs) == 1 and self._committed_here(jobs[0]):
+            jobs[0].deliver()
+            return
+        for job in jobs:
+            self._jobs.put(job)
+
+    def _committed_here(self, job: Job[Any]) -> bool:
+        """Commit `job` on this thread, the event loop's, if that does not have to wait for anybody."""
+        if self._slowest >= BRIEF or self.in_a_row >= IN_A_ROW or not self._jobs.empty():
+            return False
+        if not self.at_work.acquire(blocking=False):
+            return False
+        try:
+            if not self._open or not begun(self._connection):
+                return False
+            if not self.in_a_row:
+                self._connection.execute("PRAGMA wal_autocheckpoint = 0")  # may take long: it is left to the thread
+            self.in_a_row += 1
+            self._attempt_all([job])
+        finally:
+            self.at_work.release()
+        while self._following:
+            self._jobs.put(self._following.pop(0))
+        return True
 
     def follow(self, work: Callable[[Transaction], None]) -> None:
         """Do `work` next, in a transaction of its own, even if the store is being closed. For calls in `after_commit`.
@@ -204,18 +258,29 @@ class Writer(SqlThread):
 
     def _perform(self, jobs: list[Job[Any]]) -> None:
         try:
+            if self.in_a_row:
+                self._connection.execute("PRAGMA wal_autocheckpoint = 1000")  # the default of SQLite
+                self.in_a_row = 0
             begin(self._connection, self.path)
         except Exception as error:
             self._fail(jobs, error)
             return
+        if not self._attempt_all(jobs):
+            for job in jobs:
+                self._perform([job])
+
+    def _attempt_all(self, jobs: list[Job[Any]]) -> bool:
+        """Commit `jobs` in the transaction that has begun. Return False if it failed and they have to be done alone."""
+        began = time.monotonic()
         try:
             self._commit(jobs)
         except Exception as error:
-            if len(jobs) == 1:
-                self._fail(jobs, error)
-                return
-            for job in jobs:
-                self._perform([job])
+            if len(jobs) > 1:
+                return False
+            self._fail(jobs, error)
+        if len(jobs) == 1:
+            self._slowest = max(time.monotonic() - began, self._slowest / 2)
+        return True
 
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with committed(self._connection):
