@@ -110,7 +110,7 @@ async def test_no_commit_makes_an_idle_worker_claim_unless_it_is_hinted(tmp_path
             await app.start()
         await idle(elsewhere, workers)
         for _ in range(20):
-            await elsewhere.put([])  # a commit like any other: it moves the store's clock
+            await elsewhere.put([new_run("unknown")])  # no worker has this task
             while not (await anext(hints)).any_run:
                 pass
         claims = [backend.calls.count("claim") for backend in counted]

@@ -130,3 +130,13 @@ async def test_a_put_under_way_is_done_before_the_store_is_closed(backend: Watch
     assert (await put).items[0].run == "a"
     async with backend.open() as store:
         assert await ids(store) == ["a"]
+
+
+async def test_a_process_whose_clock_is_ahead_writes_every_time_that_it_has_seen(tmp_path: Path) -> None:
+    """Times that the clock of the machine has reached are written now and then; other processes read the same clock."""
+    ahead, other = SqliteBackend(tmp_path / "rota.db"), SqliteBackend(tmp_path / "rota.db")
+    ahead.skew = 10.0
+    async with ahead.open() as one, other.open() as two:
+        for i in range(5):
+            seen = (await one.put([new_run(f"a{i}")])).now
+            assert (await two.put([new_run(f"b{i}")])).now >= seen

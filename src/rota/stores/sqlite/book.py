@@ -26,11 +26,11 @@ from rota.stores.sqlite import events
 from rota.stores.sqlite import statements as sql
 from rota.stores.sqlite.gates import Specs, SqliteGates
 from rota.stores.sqlite.rows import (
-    ADD,
     END,
     SAVE,
     HeadRow,
     added_row,
+    additions,
     read_heads,
     read_runs,
     read_schedules,
@@ -162,11 +162,12 @@ class SqliteBook(SqliteGates):
     def flush(self) -> None:
         """Write the collected runs, so that a look-up sees them."""
         if self._added:
-            if self.recording:
-                came = self._tx.connection.execute(f"{ADD} RETURNING id", [to_json(list(self._added.values()))])
-                self.events += [self._news[id] for (id,) in came.fetchall()]
-            else:
-                self._tx.execute(ADD, to_json(list(self._added.values())))
+            for statement, values in additions(list(self._added.values())):
+                if self.recording:
+                    came = self._tx.connection.execute(f"{statement} RETURNING id", values).fetchall()
+                    self.events += [self._news[id] for (id,) in came]
+                else:
+                    self._tx.connection.execute(statement, values)
             self._added, self._news = {}, {}
         if self._changed:
             changed, self._changed = self._changed.values(), {}
@@ -193,7 +194,7 @@ class SqliteBook(SqliteGates):
             self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
         if self._totals:
             rows = [(*astuple(total), counted_at(total, self.now)) for total in self._totals.values()]
-            self._tx.execute(sql.COUNT_TOTALS, to_json(rows))
+            self._tx.executemany(sql.COUNT_TOTAL, rows)
         if self._fans:
             rows = [astuple(fan) for fan in self._fans.values() if fan is not None]
             self._tx.executemany("INSERT OR REPLACE INTO fans VALUES (?, ?, ?, ?, ?, ?)", rows)

@@ -227,9 +227,8 @@ INSERT INTO rollups (every, minute, task, origin, tally) VALUES (?1, ?2, ?3, ?4,
 ON CONFLICT (every, minute, task, origin) DO UPDATE SET tally = ?5
 """
 
-COUNT_TOTALS = f"""
-INSERT INTO totals (what, name, reason, count, at)
-SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4 FROM json_each(?) AS v WHERE true
+COUNT_TOTAL = f"""
+INSERT INTO totals (what, name, reason, count, at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (what, name, reason) DO UPDATE SET at = excluded.at,
     count = CASE what WHEN '{What.SUCCEEDED}' THEN max(count, excluded.count) ELSE count + excluded.count END
 """

@@ -11,7 +11,7 @@ from rota.stores.bounds import LEDGER
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
 from rota.stores.sqlite import events
 from rota.stores.sqlite.rows import read_schedules, read_specs
-from rota.stores.sqlite.statements import ALL_SPECS, COUNT_TOTALS
+from rota.stores.sqlite.statements import ALL_SPECS, COUNT_TOTAL
 from rota.stores.sqlite.threads import Transaction
 
 ENDED_TASKS = """
@@ -113,9 +113,8 @@ def _forget_marks(tx: Transaction, specs: Sequence[TaskSpec]) -> None:
 
 def _forget_totals(tx: Transaction) -> None:
     """Add what workers have not reported for long to OTHER."""
-    query = "DELETE FROM totals WHERE at <= ? RETURNING json_array(what, ?, reason, count, NULL)"
-    for (row,) in tx.connection.execute(query, [tx.now - TOTAL_MEMORY, OTHER]).fetchall():
-        tx.execute(COUNT_TOTALS, f"[{row}]")
+    query = "DELETE FROM totals WHERE at <= ? RETURNING what, ?, reason, count, NULL"
+    tx.executemany(COUNT_TOTAL, tx.connection.execute(query, [tx.now - TOTAL_MEMORY, OTHER]).fetchall())
 
 
 def _forget_schedules(tx: Transaction) -> None:

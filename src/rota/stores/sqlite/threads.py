@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from rota.domain.run import DIGITS, FAR_AHEAD, onwards
+from rota.domain.run import DIGITS, onwards
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.stores import forks
 from rota.stores.sqlite.connection import begin, begun, committed, explain
@@ -23,8 +23,9 @@ from rota.threads import AwaitedThread
 T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
 Clock = Callable[[], float]
-TICK = "UPDATE clock SET now = iif(now < :far, max(now, :here), :here) RETURNING now, specs, record_until"
-"""The same rule as `onwards` in domain.run."""
+CLOCK = "SELECT now, specs, record_until FROM clock"
+KEPT_EVERY = 0.05
+"""Seconds between two writes of the time: a page less in most commits. See `_tick`."""
 GROUP = 256
 """The most jobs in one commit, so that the first job does not wait long."""
 BRIEF = 0.001
@@ -284,13 +285,23 @@ class Writer(SqlThread):
 
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with committed(self._connection):
-            now = round(self._clock(), DIGITS)
-            tick = self._connection.execute(TICK, {"here": now, "far": now + FAR_AHEAD}).fetchone()
-            transaction = Transaction(self._connection, *tick)
+            transaction = self._tick()
             for job in jobs:
                 job.attempt(transaction)
         for act in transaction.after_commit:
             act()
+
+    def _tick(self) -> Transaction:
+        """Return the transaction with the time of the store.
+
+        All processes read the clock of one machine. So a time that this clock has reached need not be written, but for
+        a clock that is set back: then the store's time goes back by KEPT_EVERY at most.
+        """
+        latest, *others = self._connection.execute(CLOCK).fetchone()
+        now = onwards(latest, round(self._clock(), DIGITS))
+        if now < latest or now > latest + KEPT_EVERY or latest < now > time.time():
+            self._connection.execute("UPDATE clock SET now = ?", (now,))
+        return Transaction(self._connection, now, *others)
 
 
 class Reader(SqlThread):
@@ -354,5 +365,5 @@ class Reader(SqlThread):
                 self._fail([job], error)
 
     def _transaction(self) -> Transaction:
-        latest, *others = self._connection.execute("SELECT now, specs, record_until FROM clock").fetchone()
+        latest, *others = self._connection.execute(CLOCK).fetchone()
         return Transaction(self._connection, onwards(latest, round(self._clock(), DIGITS)), *others)
