@@ -56,3 +56,17 @@ async def test_the_code_says_what_no_operator_may() -> None:
     for wrong in mistakes:
         with pytest.raises(InvalidOptions):
             await app.override("off", **wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limit": 3}, {"limit": [Limit(3)]}, {"rate": "100/m"}, {"retry": 3}, {"enabled": 0}, {"timeout": "90s"}]
+)
+async def test_a_value_of_the_wrong_kind_is_refused_before_every_process_has_to_read_it(wrong: dict[str, Any]) -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def resize() -> None: ...
+
+    with pytest.raises(InvalidOptions, match=next(iter(wrong))):
+        await app.override("resize", **wrong)
+    assert await app.override("resize", limit=Limit(3)), "nothing is in its way"

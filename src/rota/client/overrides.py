@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from rota.client.client import Client
+from rota.domain.kinds import FLAG, Kind, check_options, instance_of, optional
 from rota.domain.overrides import Overrides
 from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.spec import TaskSpec
@@ -14,6 +15,13 @@ from rota.store import Declared, RowQuery
 OVERRIDABLE = ("enabled", "limit", "rate", "retry", "timeout")
 Value = bool | Limit | Rate | Retry | float | None
 """None takes an override away."""
+KINDS = {
+    "enabled": Kind(optional(FLAG.fits), FLAG.words),
+    "limit": Kind(optional(instance_of(Limit)), "write limit=Limit(3); limits with names belong to the code"),
+    "rate": Kind(optional(instance_of(Rate)), "write rate=Rate(100, per=60)"),
+    "retry": Kind(optional(instance_of(Retry)), "write retry=Retry(5)"),
+}
+"""Every process reads what is stored here, so that a value of another kind would be in the way of all of them."""
 
 
 async def override_task(
@@ -33,10 +41,14 @@ async def override_task(
 
 
 def check_overrides(spec: TaskSpec, changes: Mapping[str, Value]) -> None:
-    """Raise InvalidOptions for what the code of the task forbids."""
+    """Raise InvalidOptions for values of the wrong kind, and for what the code of the task forbids."""
     unknown = sorted(set(changes) - set(OVERRIDABLE))
     if unknown:
         raise InvalidOptions(f"{unknown[0]} belongs to the code; an operator sets {', '.join(OVERRIDABLE)}")
+    try:
+        check_options(changes, KINDS)
+    except TypeError as error:
+        raise InvalidOptions(str(error)) from None
     limit, rate, retry, timeout = (changes.get(name) for name in OVERRIDABLE[1:])
     if changes.get("enabled") and not spec.enabled:
         raise InvalidOptions(f"the code or the settings of {spec.name} disable it: change them")
