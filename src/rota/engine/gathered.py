@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, get_args
 
 from msgspec import Struct
@@ -19,23 +20,32 @@ Read = Callable[[list[str]], Coroutine[Any, Any, dict[str, Run]]]
 """Returns those of the runs with these ids that the store has."""
 Placed = tuple[int, Run | None]
 """The index of a child and its run, if the store has it."""
+FOR = "the gather is async: write `async for result in results`, not `for`; the same for `results.failed`"
+in_virtual_time: ContextVar[bool] = ContextVar("rota virtual time", default=False)
+"""A plain function is called in a simulation: on the event loop, with a store that answers at once."""
 
 
 def wait_for(work: Coroutine[Any, Any, V], loop: asyncio.AbstractEventLoop | None, mistake: str) -> V:
-    """Return what `work` returns, in the thread of a handler. On the event loop nobody can wait: there it works only
-    with a store that answers at once, or else `mistake` says what to write instead."""
+    """Return what `work` returns, in the thread of a handler. Nobody can wait on the event loop, also not for a store
+    that answers at once: `mistake` says what to write instead."""
+    if in_virtual_time.get():
+        try:
+            work.send(None)
+        except StopIteration as answer:
+            found: V = answer.value
+            return found
+    elif loop is not None and not _on_loop():
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+    work.close()
+    raise UsageError(mistake)
+
+
+def _on_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        if loop is not None:
-            return asyncio.run_coroutine_threadsafe(work, loop).result()
-    try:
-        work.send(None)
-    except StopIteration as answer:
-        found: V = answer.value
-        return found
-    work.close()
-    raise UsageError(mistake)
+        return False
+    return True
 
 
 class FailedChild(Struct, frozen=True):
@@ -62,9 +72,13 @@ class Children:
         self._read, self._loop = read, asyncio.get_running_loop()
 
     def walk(self) -> Iterator[Placed]:
-        mistake = "the gather is async: write `async for result in results`, not `for`"
         for first in range(0, self.total, CHUNK):
-            yield from self._placed(first, wait_for(self._page(first), self._loop, mistake))
+            yield from self._placed(first, wait_for(self._page(first), self._loop, FOR))
+
+    def check_thread(self) -> None:
+        """Raise UsageError where `walk` cannot wait, also if there is nothing to wait for."""
+        if _on_loop() and not in_virtual_time.get():
+            raise UsageError(FOR)
 
     async def walk_async(self) -> AsyncIterator[Placed]:
         for first in range(0, self.total, CHUNK):
@@ -109,6 +123,7 @@ class Results(Generic[T_co]):
         return f"<Results {len(self)} of {self.total}>"
 
     def __iter__(self) -> Iterator[T_co]:
+        self._children.check_thread()
         return (self._decoded(run) for _, run in self._children.walk() if _has_result(run))
 
     async def __aiter__(self) -> AsyncIterator[T_co]:
@@ -140,10 +155,9 @@ class FailedChildren:
         return f"<FailedChildren {self._count} of {self._children.total}>"
 
     def __iter__(self) -> Iterator[FailedChild]:
-        if self._count:
-            for index, run in self._children.walk():
-                if not _has_result(run):
-                    yield self._failed(index, run)
+        self._children.check_thread()
+        walked = self._children.walk() if self._count else iter(())
+        return (self._failed(index, run) for index, run in walked if not _has_result(run))
 
     async def __aiter__(self) -> AsyncIterator[FailedChild]:
         if self._count:

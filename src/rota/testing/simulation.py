@@ -21,6 +21,7 @@ from rota.domain.event import Event
 from rota.domain.ids import uuid7
 from rota.domain.policy import FAR
 from rota.domain.run import DIGITS, Run
+from rota.engine.gathered import in_virtual_time
 from rota.engine.handler import Handler
 from rota.engine.hooks import Hook
 from rota.engine.supervisor import Resources, Supervisor
@@ -293,11 +294,12 @@ async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call `fn`. A plain function runs here at once, and `portal.call` inside it works at once too."""
     if inspect.iscoroutinefunction(fn):
         return await fn(*args, **kwargs)
-    token = stand_in.set(_at_once)
+    token, virtual = stand_in.set(_at_once), in_virtual_time.set(True)
     try:
         return fn(*args, **kwargs)
     finally:
         stand_in.reset(token)
+        in_virtual_time.reset(virtual)
 
 
 def _at_once(work: Callable[[], Awaitable[T]]) -> T:
