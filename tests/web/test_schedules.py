@@ -2,6 +2,9 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from rota import DailyAt, Rota
 from rota.testing import StoreClock
@@ -45,6 +48,28 @@ async def test_nobody_replaces_a_version_that_they_have_not_read(caller: Caller)
     assert (await http.put(path, json=REPORT, headers={"If-Match": '"77"'})).status_code == 412
     await http.post(f"{path}/pause", json={"note": "maintenance"})
     assert (await http.put(path, json=REPORT, headers={"If-Match": first.headers["ETag"]})).status_code == 412
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"overlap": "buffer", "buffer": 5, "times": 3}, {"breaker": {"failures": 4, "cool_down": 600.0}}],
+    ids=["buffer", "breaker"],
+)
+async def test_what_was_read_of_a_schedule_can_be_put_back(caller: Caller, options: dict[str, Any]) -> None:
+    http, path = caller(), f"{SCHEDULES}/pages"
+    assert (await http.put(path, json={**REPORT, **options})).status_code == 201
+    read = await http.get(path)
+    kept = {name: read.json()[name] for name in options}
+    assert kept == options
+    again = await http.put(path, json={**REPORT, **kept, "args": {"a": 2}}, headers={"If-Match": read.headers["ETag"]})
+    assert {name: again.json()[name] for name in options} == options
+
+
+async def test_counts_of_a_schedule_have_bounds(caller: Caller) -> None:
+    http = caller()
+    for wrong in ({"buffer": 5}, {"overlap": "buffer", "buffer": 0}, {"times": 10**12}, {"breaker": {"failures": 0}}):
+        refused = await http.put(f"{SCHEDULES}/other", json={**REPORT, **wrong})
+        assert refused.status_code == 422, wrong
 
 
 async def test_of_two_writers_at_once_one_wins(caller: Caller) -> None:

@@ -87,6 +87,11 @@ export interface BatchItem {
   detail?: string | null;
 }
 
+export interface BreakerBody {
+  failures: number;
+  cool_down?: number | null;
+}
+
 export interface Changed {
   changed: boolean;
   state: string;
@@ -1044,6 +1049,9 @@ export interface ScheduleBody {
   grace?: number | null;
   start?: string | null;
   end?: string | null;
+  buffer?: number | null;
+  times?: number | null;
+  breaker?: BreakerBody | null;
   expect?: string | null;
   timeout?: number | null;
   retry?: number | RetryBody | null;

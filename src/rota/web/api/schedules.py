@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from rota.domain.activity import Breaker
 from rota.domain.deadline import deadline_id
-from rota.domain.intake import PRIORITY, Options, Timed
+from rota.domain.intake import BUFFER_LIMIT, PRIORITY, TIMES_LIMIT, Options, Timed
 from rota.domain.lint import Finding
 from rota.domain.policy import Lost
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
@@ -65,9 +66,17 @@ class ScheduleQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
 
+class BreakerBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """After so many failed runs in a row, ticks make no run for `cool_down` seconds: a day, if it is left out."""
+
+    failures: Annotated[int, Meta(ge=1, le=TIMES_LIMIT)]
+    cool_down: Annotated[float, Meta(gt=0)] | None = None
+
+
 class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """When, which call, and the policies. `tz` is the zone of a trigger that names none. `expect`: it is late unless a
-    run has succeeded by then, such as 07:00. Without `paused`, a schedule keeps its pause."""
+    run has succeeded by then, such as 07:00. `buffer`: how many runs may wait, with the overlap `buffer`. `times`: it
+    ends after so many runs. Without `paused`, a schedule keeps its pause."""
 
     trigger: Annotated[str, Meta(min_length=1, max_length=1000)]
     task: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -81,6 +90,9 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     grace: Annotated[float, Meta(gt=0)] | None = None
     start: datetime | None = None
     end: datetime | None = None
+    buffer: Annotated[int, Meta(ge=1, le=BUFFER_LIMIT)] | None = None
+    times: Annotated[int, Meta(ge=1, le=TIMES_LIMIT)] | None = None
+    breaker: BreakerBody | None = None
     expect: Text | None = None
     timeout: Annotated[float, Meta(gt=0)] | None = None
     retry: Again | None = None
@@ -96,6 +108,9 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             grace=self.grace,
             start=self.start,
             end=self.end,
+            buffer=self.buffer,
+            times=self.times,
+            breaker=None if self.breaker is None else Breaker(self.breaker.failures, self.breaker.cool_down),
             queue=self.queue,
             timeout=self.timeout,
             retry=None if self.retry is None else retry_from(self.retry),

@@ -123,11 +123,13 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
 /** Return the options that the form does not show: a save replaces the whole schedule, and must not lose them. */
 function kept(schedule: Schedule | null): Partial<ScheduleBody> {
   if (!schedule) return {};
-  const { priority, queue, grace, start, end, timeout, expect } = schedule;
+  const { priority, queue, grace, start, end, buffer, times, timeout, expect } = schedule;
   const overlap = schedule.overlap as ScheduleBody["overlap"];
   const catchUp = schedule.catch_up as ScheduleBody["catch_up"];
   const lost = schedule.lost as ScheduleBody["lost"];
-  return { key: schedule.key || null, priority, queue, grace, start, end, timeout, expect, lost, retry: retryOf(schedule), overlap, catch_up: catchUp };
+  const breaker = schedule.breaker as ScheduleBody["breaker"];
+  const ends = { start, end, buffer, times, breaker };
+  return { key: schedule.key || null, priority, queue, grace, ...ends, timeout, expect, lost, retry: retryOf(schedule), overlap, catch_up: catchUp };
 }
 
 /** Return the retries that the schedule has of its own; null: those of its task. */

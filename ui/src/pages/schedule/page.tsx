@@ -88,10 +88,9 @@ function DeleteDialog({ id, etag, onClose }: { id: string; etag: string | null; 
   return <NoteDialog title={`Delete ${id}`} verb="Delete the schedule" danger about="It fires no more. Runs that it has made stay." onClose={onClose} onDone={remove} />;
 }
 
-/** A save replaces the whole schedule: one with options that the form cannot keep is edited where it was made. */
+/** A save replaces the whole schedule: one with a period, which the form cannot keep, is edited where it was made. */
 function isEditable(schedule: Schedule): boolean {
-  const kept = schedule.times === null && schedule.breaker === null && schedule.once === null && schedule.overlap !== "buffer";
-  return kept && !schedule.owner && schedule.kind === "schedule";
+  return schedule.once === null && !schedule.owner && schedule.kind === "schedule";
 }
 
 /** The next fires, in the zone of the schedule and in mine. */
