@@ -3,10 +3,11 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota import Results, Retry, Rota, RunFailed, State
+from rota import Ended, InvalidArguments, InvalidOptions, Results, Retry, Rota, RunFailed, State
 from rota.domain.fan import MOST, Fan
 from rota.errors import StoreError
 from rota.store import Backend, RunQuery
@@ -50,6 +51,56 @@ async def test_the_gather_reads_all_results_page_by_page(backend: Backend) -> No
         for wrong in (greedy, hasty):
             with pytest.raises(RunFailed, match="write `async for result in results`"):
                 await (await (double.map([1]) >> wrong).submit()).result(timeout=60)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["map", "each"])
+async def test_a_child_has_all_that_using_says(backend: Backend, known: bool) -> None:
+    app, told = Rota(backend), list[str]()
+
+    @app.task
+    def find() -> list[int]:
+        return [1, 2]
+
+    @app.task
+    async def note(ended: Ended) -> None:
+        told.append(ended.id)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @app.task
+    async def gather(results: Results[int]) -> int:
+        return sum([n async for n in results])
+
+    until = datetime.now(UTC) + timedelta(days=1)
+    using = double.using(
+        key="k", headers={"tenant": "acme"}, on_success=note, timeout=30, priority=4, expires=until, delay=0.001
+    )
+    async with app:
+        chain = using.map([1, 2]) >> gather if known else find.bind() >> using.each() >> gather
+        assert await (await chain.submit()).result(timeout=60) == 6
+        for callback in [found async for found in app.runs(task="note")]:
+            await callback.result(timeout=60)
+        children = [found.seen async for found in app.runs(task="double")]
+        assert sorted(told) == sorted(child.id for child in children)
+        assert {(child.key, child.headers["tenant"], child.priority, child.policy.timeout) for child in children} == {
+            ("k", "acme", 4, 30)
+        }
+        assert [child.expires_at for child in children] == pytest.approx([until.timestamp()] * 2)
+        assert [round(child.due_at - child.created_at, 6) for child in children] == [0.001] * 2
+        with pytest.raises(InvalidOptions, match="each item of a fan-out makes a run"):
+            _ = double.using(unique="queued").map([1])
+
+
+async def test_a_text_is_no_list_of_items() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def resize(path: str) -> None: ...
+
+    with pytest.raises(InvalidArguments, match=r"write \[item\]"):
+        resize.map("a.png")
 
 
 async def test_children_start_while_the_mapper_still_yields(backend: Backend) -> None:

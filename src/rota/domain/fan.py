@@ -58,7 +58,7 @@ Failures = Literal["stop", "collect"] | int
 
 class Spreads(Struct, frozen=True, omit_defaults=True):
     """Of a run whose result is a list: each item becomes a child, a run of `task` with these `args` (JSON) and the item
-    as one more argument."""
+    as one more argument. `on_end` (JSON) are the callbacks beside those of the task."""
 
     fan: str
     task: str
@@ -67,6 +67,12 @@ class Spreads(Struct, frozen=True, omit_defaults=True):
     priority: int = 0
     queue: str = "default"
     expires_after: float | None = None
+    expires_at: float | None = None
+    delay: float = 0.0
+    due_at: float | None = None
+    key: str | None = None
+    headers: dict[str, str] | None = None
+    on_end: str = "[]"
 
 
 class Gathers(Struct, frozen=True):

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from rota.domain import codec
 from rota.domain.fan import MOST, Failures, Gathers, Spreads, allowed_of
+from rota.domain.headers import merged
 from rota.domain.intake import Options
-from rota.domain.run import NewRun, Run
+from rota.domain.run import Callback, NewRun, Run, State
 from rota.engine.gathered import Results
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.task.call import Call
@@ -50,6 +51,8 @@ class FanOut:
             raise InvalidOptions(f"{name}: {error}") from None
         if options.id is not None:
             raise InvalidOptions(f"{name}: an id of its own is for a submit; rota gives ids to the runs of a fan-out")
+        if options.unique is not None:
+            raise InvalidOptions(f"{name}: each item of a fan-out makes a run; leave out unique={options.unique!r}")
         if self._definition.once is not None:
             raise InvalidOptions(f"{name} has a once= of its own, which holds for no fan-out; submit it by itself")
         self._parameter = _parameter(self._definition, self._args)
@@ -61,8 +64,21 @@ class FanOut:
         run = self._definition.partial_call(self._args, self._options).to_run()
         body = codec.decode(run.body)
         policy = self._definition.spec.policy if body.policy is None else body.policy
-        args = bytes(body.args).decode()
-        return Spreads(fan, run.task, args, policy, run.priority, run.queue, run.expires_after)
+        return Spreads(
+            fan,
+            run.task,
+            bytes(body.args).decode(),
+            policy,
+            run.priority,
+            run.queue,
+            run.expires_after,
+            run.expires_at,
+            delay=run.delay,
+            due_at=run.at,
+            key=run.key,
+            headers=dict(self._options.headers) if self._options.headers else None,
+            on_end=msgspec.json.encode(self._options.callbacks(())).decode(),
+        )
 
     def children(self, fan: str, first: int, last: int) -> list[NewRun]:
         """Return some of the children of a list that is known."""
@@ -70,6 +86,8 @@ class FanOut:
 
     def _calls_of(self, items: Iterable[Any]) -> list[Call]:
         calls: list[Call] = []
+        if isinstance(items, str | bytes | Mapping):
+            raise InvalidArguments(f"{self.task.name}.map({items!r:.50}): give a list of items; for one, write [item]")
         for item in items:
             if len(calls) == MOST:
                 raise InvalidArguments(f"{self.task.name}: more than {MOST:,} items; a fan-out has at most {MOST:,}")
@@ -146,7 +164,18 @@ def spread_children(
     """Return the children that `run` makes of some items of its result; `first` is the index of the first one."""
     given = {name: msgspec.json.decode(raw) for name, raw in msgspec.json.decode(spreads.args, type=_RAWS).items()}
     parameter = _parameter(definition, given)
-    options = Options(priority=spreads.priority, queue=spreads.queue, headers=run.headers or None)
+    own = {each.state: each for each in msgspec.json.decode(spreads.on_end, type=list[Callback])}
+    options = Options(
+        priority=spreads.priority,
+        queue=spreads.queue,
+        key=spreads.key,
+        headers=merged(run.headers, spreads.headers) or None,
+        on_success=own.get(State.SUCCEEDED),
+        on_failure=own.get(State.FAILED),
+        on_cancel=own.get(State.CANCELLED),
+    )
+    times: dict[str, Any] = {"delay": spreads.delay, "at": spreads.due_at}
+    times |= {"expires_after": spreads.expires_after, "expires_at": spreads.expires_at}
     children: list[NewRun] = []
     for index, item in enumerate(items, first):
         try:
@@ -154,7 +183,7 @@ def spread_children(
         except InvalidArguments as error:
             raise InvalidArguments(f"item {index}: {error}") from None
         body = codec.with_policy(new.body, spreads.policy)
-        children.append(replace(new, body=body, expires_after=spreads.expires_after))
+        children.append(replace(new, body=body, **times))
     return children
 
 

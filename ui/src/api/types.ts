@@ -930,6 +930,12 @@ export interface RunMemberSpreads {
   priority: number;
   queue: string;
   expires_after: number | null;
+  expires_at: string | null;
+  delay: number;
+  due_at: string | null;
+  key: string | null;
+  headers: Record<string, unknown> | null;
+  on_end: string;
 }
 
 export interface RunOnEnd {
