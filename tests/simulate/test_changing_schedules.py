@@ -95,6 +95,8 @@ def test_a_pause_can_end_by_itself_and_earlier() -> None:
     async def scenario(simulation: Simulation) -> None:
         assert await app.schedules.pause("report", until=START + timedelta(days=2))
         assert not await app.schedules.pause("report", until=2 * DAY)
+        with pytest.raises(InvalidOptions, match="is past: nothing is paused"):
+            await app.schedules.pause("report", until=START - timedelta(days=2))
         assert await app.schedules.pause("other", "the disks are full", until=timedelta(days=4))
         assert (await app.schedules.get("other")).note == "the disks are full"
         await asyncio.sleep(DAY)

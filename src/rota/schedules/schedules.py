@@ -278,6 +278,8 @@ class Schedules(StoredSchedules):
             return await self._control(Command.PAUSE, id, note, by)
         before = await self._found(id)
         at = instant(until, "until") if isinstance(until, datetime) else before.now + seconds(until, "until")
+        if at <= before.now:
+            raise InvalidOptions(f"schedule {id}: until={until!r} is past: nothing is paused")
         return (await self._move(id, at, "schedules.pause", note)).next_at != before.items[0].next_at
 
     async def resume(self, id: str, note: str | None = None, by: str | None = None) -> bool:
