@@ -159,8 +159,8 @@ class Client:
             decided(reply.items)
         answers = reply.items
         if refused:
-            rest = iter(reply.items)
-            answers = [*(refused[place] if place in refused else next(rest) for place in range(len(runs))), *rest]
+            others = iter(reply.items)
+            answers = [*(refused[place] if place in refused else next(others) for place in range(len(runs))), *others]
         return Reply(reply.now, answers)
 
     async def try_put(self, run: NewRun) -> Trial:
