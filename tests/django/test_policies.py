@@ -118,3 +118,10 @@ def test_run_after_does_not_belong_to_a_task() -> None:
     options: dict[str, Any] = {"run_after": None}
     with pytest.raises(TypeError, match="using"):
         task(**options)
+
+
+def test_a_task_shows_what_it_was_given_and_not_the_rest() -> None:
+    assert repr(shop.add.using(timeout=30)) == (
+        "RotaTask(tests.django.shop.tasks.add, priority=0, backend='default', queue_name='default', run_after=None, "
+        "takes_context=False, timeout=30)"
+    )

@@ -145,6 +145,12 @@ class RotaTask(TaskOf[P, R]):
             getattr(self, field.name) == getattr(other, field.name) for field in fields(self)
         )
 
+    def __repr__(self) -> str:
+        """Shows Django's own fields and the policies that were given: most are not."""
+        own = {field.name: getattr(self, field.name) for field in fields(Task) if field.name != "func"}
+        given = ", ".join(f"{name}={value!r}" for name, value in (own | policies_of(self)).items())
+        return f"{type(self).__name__}({self.module_path}, {given})"
+
     def __hash__(self) -> int:
         return hash((self.func, self.priority, self.queue_name, self.backend, self.run_after))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rota.django.servers import Server
+from rota.django.servers import MARGIN, Server
 
 if TYPE_CHECKING:
     from rota.app.app import Rota
@@ -116,11 +116,19 @@ def hear_gunicorn(worker: Any) -> None:
     worker.handle_exit = handle_exit
 
 
+def _grace() -> float:
+    from rota.app.core import core_of
+    from rota.django.project import app
+
+    return core_of(app()).tuning.grace
+
+
 def _terminated(number: int, frame: FrameType | None) -> None:
-    """Stop the engine before the process dies of SIGTERM, which no code of the server handles."""
+    """Stop the engine before the process dies of SIGTERM, which no code of the server handles. The signal may have
+    interrupted anything, so the stop is on a thread, and the process does not wait for it for ever."""
     stopper = threading.Thread(target=stop, name="rota-stop", daemon=True)
     stopper.start()
-    stopper.join()
+    stopper.join(_grace() + MARGIN)
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
 

@@ -61,7 +61,8 @@ def control_room(request: HttpRequest, path: str = "") -> HttpResponse:
     headers = [
         (name.encode(), value.encode("latin-1", "replace")) for name in names if (value := request.headers.get(name))
     ]
-    if int(request.headers.get("Content-Length") or 0) > LONGEST:
+    length = request.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) > LONGEST:
         return _problem(413, f"a body has at most {LONGEST} bytes")
     answer = send(
         principal,

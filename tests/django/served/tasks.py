@@ -6,7 +6,7 @@ from rota import Every
 from rota.django import app
 
 
-@app.task(name="tick", schedule=Every(1), catch_up="all", enabled=True)  # a stall of the machine leaves no tick out
+@app.task(name="tick", schedule=Every(1), catch_up="all", overlap="allow")  # a stall of the machine leaves no tick out
 def tick() -> None:
     return None
 

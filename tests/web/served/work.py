@@ -8,7 +8,7 @@ from rota import Context, Rota
 app = Rota(f"sqlite:///{os.environ['SERVED_DIR']}/.rota/rota.db")
 
 
-@app.task(schedule="every 1s", lost="retry")
+@app.task(schedule="every 1s", lost="retry", catch_up="all", overlap="allow")  # a stall leaves no tick out
 async def tick() -> None: ...
 
 
