@@ -3,10 +3,13 @@
 `python -m benchmarks --part torture [--store postgres] [--seconds 1800] [--rate 800] [--workers 1] [--schedules 0]`.
 PostgreSQL: while one idle transaction has written a row and four REPEATABLE READ readers have read the store, VACUUM
 may remove no dead row. SQLite: while one reader keeps its transaction open, no checkpoint may begin the log anew.
+The last column is the CPU of the sender and of the workers for each run (Linux): other work on the machine does not
+change it much, so it shows what grows.
 """
 
 import argparse
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -69,12 +72,32 @@ def _measure(url: str, folder: Path, given: argparse.Namespace, hold: Coroutine[
         Stamps.create(path, int(given.rate * total) + 1)
     asyncio.run(_prepare(url, given.limit))
     with ExitStack() as running:
-        for _ in range(given.workers):
-            running.enter_context(_process("work", url, str(started), str(given.limit), str(given.schedules)))
+        work = ("work", url, str(started), str(given.limit), str(given.schedules))
+        pids = [running.enter_context(_process(*work)) for _ in range(given.workers)]
         time.sleep(3)
-        with _process("send", url, str(sent), str(given.limit), str(given.rate), str(total)):
-            asyncio.run(hold)
-        return _windows(Stamps(sent), Stamps(started), given)
+        with _process("send", url, str(sent), str(given.limit), str(given.rate), str(total)) as sender:
+            cpu = asyncio.run(_watched(hold, [*pids, sender]))
+        return _windows(Stamps(sent), Stamps(started), cpu, given)
+
+
+async def _watched(hold: Coroutine[None, None, None], pids: Sequence[int]) -> list[float]:
+    """Return the seconds of CPU that the processes have taken, at the beginning of each window and at the end."""
+    holding = asyncio.create_task(hold)
+    taken: list[float] = []
+    while not holding.done():
+        taken.append(sum(map(_cpu_seconds, pids)))
+        await asyncio.wait((holding,), timeout=WINDOW)
+    await holding
+    return [*taken, sum(map(_cpu_seconds, pids))]
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU of a process; 0 on a system that does not say so in /proc."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _prepare(url: str, limit: int) -> None:
@@ -122,13 +145,13 @@ async def _hold(url: str, given: argparse.Namespace) -> None:
     await asyncio.sleep(given.after)
 
 
-def _windows(sent: Stamps, started: Stamps, given: argparse.Namespace) -> Grid:
+def _windows(sent: Stamps, started: Stamps, cpu: Sequence[float], given: argparse.Namespace) -> Grid:
     total = given.calm + given.seconds + given.after
     asked = sent.read(int(given.rate * total))
     got = started.read(len(asked))
     first = asked[0]
     rows: list[tuple[str, ...]] = []
-    for begin in range(0, int(total), int(WINDOW)):
+    for place, begin in enumerate(range(0, int(total), int(WINDOW))):
         here = [
             (one, other)
             for one, other in zip(asked, got, strict=True)
@@ -141,15 +164,16 @@ def _windows(sent: Stamps, started: Stamps, given: argparse.Namespace) -> Grid:
                 "clean" if begin + WINDOW <= given.calm else "open" if begin < given.calm + given.seconds else "after"
             )
             figures = (f"{shown['p50']:.1f}", f"{shown['p99']:.1f}", f"{100 * len(late) / len(here):.1f} %")
-            rows.append((f"{begin} s, {state}", *figures))
-    return Grid(("window", "p50, ms", "p99, ms", "started"), rows)
+            took = cpu[place + 1] - cpu[place] if place + 1 < len(cpu) else 0.0
+            rows.append((f"{begin} s, {state}", *figures, f"{took / len(late) * 1e6:.0f}" if took else ""))
+    return Grid(("window", "p50, ms", "p99, ms", "started", "CPU, µs a run"), rows)
 
 
 @contextmanager
-def _process(*words: str) -> Iterator[None]:
+def _process(*words: str) -> Iterator[int]:
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.torture", *words])
     try:
-        yield
+        yield process.pid
     finally:
         process.kill()
         process.wait()
