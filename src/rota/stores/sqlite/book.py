@@ -26,11 +26,11 @@ from rota.stores.sqlite import events
 from rota.stores.sqlite import statements as sql
 from rota.stores.sqlite.gates import Specs, SqliteGates
 from rota.stores.sqlite.rows import (
+    ADD,
     END,
     SAVE,
     HeadRow,
     added_row,
-    additions,
     read_heads,
     read_runs,
     read_schedules,
@@ -162,7 +162,7 @@ class SqliteBook(SqliteGates):
     def flush(self) -> None:
         """Write the collected runs, so that a look-up sees them."""
         if self._added:
-            for statement, values in additions(list(self._added.values())):
+            for statement, values in ADD.statements(list(self._added.values())):
                 if self.recording:
                     came = self._tx.connection.execute(f"{statement} RETURNING id", values).fetchall()
                     self.events += [self._news[id] for (id,) in came]
@@ -183,7 +183,8 @@ class SqliteBook(SqliteGates):
                 (schedule.id, schedule.task, to_json(schedule), None if schedule.paused else schedule.fires_at)
                 for schedule in self._changed_schedules.values()
             ]
-            self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
+            for statement, values in sql.PUT_SCHEDULES.statements(rows):
+                self._tx.connection.execute(statement, values)
         self.flush_counts()
         if self.events:
             events.add(self._tx, self.events)

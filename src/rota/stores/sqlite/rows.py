@@ -1,7 +1,7 @@
 """Runs as rows. A batch is written and read as one JSON array, so that a verb takes few statements."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -151,12 +151,12 @@ _COMPUTED = [
     )
 ]
 _ADDED = [*_TEXTS, *(field.name for field in PUT if field.stored and field.kind == "bytes"), *_COMPUTED]
-ADDED_AT_ONCE = (50, 5, 1)
+AT_ONCE = (50, 5, 1)
 """Rows of one statement. A row among 50 costs half as much as a row alone; with few sizes all stay prepared."""
 
 
 def added_row(new: NewRun, now: float, due_at: float, parked: bool) -> tuple[Any, ...]:
-    """Return the values of a new run, in the order of the columns that `additions` names."""
+    """Return the values of a new run, in the order of ADD."""
     return (
         *_texts(new),
         new.body.decode(),
@@ -175,21 +175,26 @@ def added_row(new: NewRun, now: float, due_at: float, parked: bool) -> tuple[Any
     )
 
 
-def additions(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the statements that add `rows`, each with its values. A run whose id is taken is left out."""
-    place = 0
-    for size in ADDED_AT_ONCE:
-        while len(rows) - place >= size:
-            yield _addition(size), list(chain.from_iterable(rows[place : place + size]))
-            place += size
+class Values:
+    """A statement that inserts rows: `before`, the values of each row as in `row`, `after`."""
+
+    def __init__(self, before: str, row: str, after: str) -> None:
+        self._texts = {size: f"{before} VALUES {', '.join([row] * size)} {after}" for size in AT_ONCE}
+
+    def statements(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
+        """Yield the statements that insert `rows`, each with its values."""
+        place = 0
+        for size, text in self._texts.items():
+            while len(rows) - place >= size:
+                yield text, list(chain.from_iterable(rows[place : place + size]))
+                place += size
 
 
-@lru_cache
-def _addition(size: int) -> str:
-    row = f"({', '.join('?' * len(_ADDED))}, 'queued')"
-    return f"""
-    INSERT INTO runs ({", ".join(_ADDED)}, state) VALUES {", ".join([row] * size)}
-    ON CONFLICT (id) DO NOTHING"""
+ADD = Values(
+    f"INSERT INTO runs ({', '.join(_ADDED)}, state)",
+    f"({', '.join('?' * len(_ADDED))}, 'queued')",
+    "ON CONFLICT (id) DO NOTHING",
+)
 
 
 def _written(kind: Kind, value: Any) -> Any:

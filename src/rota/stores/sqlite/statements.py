@@ -2,7 +2,7 @@
 
 from rota.store import DUE_SCHEDULES, OFFERS, What
 from rota.stores.bounds import LEDGER
-from rota.stores.sqlite.rows import HEADS, RUNS
+from rota.stores.sqlite.rows import HEADS, RUNS, Values
 
 TOUCH = "UPDATE runs SET priority = ?, touches = touches + 1, touched_at = ? WHERE id = ?"
 
@@ -200,11 +200,11 @@ SCHEDULES = """
 SELECT json_group_array(json_array(id, schedule)) FROM schedules WHERE id IN (SELECT value FROM json_each(?))
 """
 
-PUT_SCHEDULES = """
-INSERT INTO schedules (id, task, schedule, look_at)
-SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3 FROM json_each(?) AS v WHERE true
-ON CONFLICT (id) DO UPDATE SET task = excluded.task, schedule = excluded.schedule, look_at = excluded.look_at
-"""
+PUT_SCHEDULES = Values(
+    "INSERT INTO schedules (id, task, schedule, look_at)",
+    "(?, ?, ?, ?)",
+    "ON CONFLICT (id) DO UPDATE SET task = excluded.task, schedule = excluded.schedule, look_at = excluded.look_at",
+)
 
 DUE_NOW = f"""
 SELECT json_group_array(json_array(id, schedule)) FROM (
