@@ -96,6 +96,12 @@ def meters() -> Meters | None:
     return _measured[1]
 
 
+def observed() -> bool:
+    """Return whether this program traces or measures. Many have the API of OpenTelemetry loaded by another library and
+    no provider."""
+    return tracer() is not None or meters() is not None
+
+
 def trace_id() -> str | None:
     """Return the id of the trace that this code runs in, for log lines."""
     if API not in sys.modules:
