@@ -127,18 +127,21 @@ _HEADS = {
 """For each form, the head of a MessagePack list with as many fields. A record is stored without this head."""
 
 
+_AS_PUT = next(iter(_HEADS))
+"""The form of a run that has not changed since its put."""
+
+
 def _whole(body: bytes) -> bytes:
     return _PREFIX + body if body[:1] in (b'"', b"}") else body
 
 
 def read_run(id: bytes, text: bytes, lease_text: bytes | None, body: bytes | None) -> Run:
     """Raises on a record that this version cannot read: see `legible`."""
-    fresh = text[1] in b"pP"
     record = _record(text)
     lease = None if lease_text is None or text[:1] != b"r" else _leases.decode(lease_text)
     stored = _whole(body if body is not None else (bytes_or_none(record.body) or b""))
     read = codec.decode_or_blank(stored)
-    if fresh and lease is not None:
+    if lease is not None and text[1:2].lower() == _AS_PUT:
         return _first_claimed(id.decode(), record, lease, stored, read)
     found: dict[str, Any] = {name: read(value) for (name, read), value in zip(_READ, _values(record), strict=True)}
     if lease is None:
