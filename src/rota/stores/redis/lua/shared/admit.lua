@@ -17,6 +17,106 @@ function admit.expiry_of(item)
   return item[I_EXPIRES_AT] or false
 end
 
+-- Store a new run. If its id is there already, SET NX stores nothing: a put that is sent twice changes nothing the second
+-- time, and gets the same answer.
+function admit.bring_in(item, needs, parked, due)
+  local id, task, expires = item[I_ID], item[I_TASK], admit.expiry_of(item)
+  seq = seq + 1
+  local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "A" or "a"
+  local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
+  if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
+  events.record("queued", "runs", id, task, item[I_KEY], state, "accepted")
+  runs[id] = nil
+  if item[I_APART] then call("SET", ROOT .. "b:" .. id, item[I_APART]) end
+  local bucket = math.floor(seq / BUCKET)
+  book.hput(ROOT .. "o:" .. bucket, seq, id)
+  book.zput(BUCKETS, bucket, bucket)
+  if item[I_QUEUE] or item[I_SHARE] then
+    local run = book.get(id)
+    run[QUEUE], run[SHARE] = item[I_QUEUE] or false, item[I_SHARE] or false
+    book.save(run)
+  end
+  if state == "q" then
+    book.add(COUNTS, "q:" .. task, 1)
+    book.lane_add(item[I_PRIORITY] .. ":" .. book.lane_name(task, item[I_QUEUE], item[I_SHARE]), seq, due, item[I_SHARE])
+    if expires then book.zput(EXPIRING, id, expires) end
+    book.arrive(book.lane_name(task, item[I_QUEUE]), due)
+    newcomer = id
+  else
+    book.enter(book.get(id))
+  end
+  if item[I_CALLBACKS] then
+    local run = book.get(id)
+    run[AWAITED] = true
+    book.save(run)
+    book.hput(CALLBACKS, id, cmsgpack.pack(item[I_CALLBACKS]))
+  end
+  if needs or KEPT_GIVEN then
+    local run = book.get(id)
+    run[NEEDS], run[COOLDOWNS] = needs or false, needs and item[I_BEHIND] and item[I_COOLDOWNS] or false
+    KEEP_GIVEN
+    book.save(run)
+  end
+  if item[I_UNIQUE_KEY] then
+    local ids = book.holders_of(task, item[I_UNIQUE_KEY])
+    ids[#ids + 1] = id
+    book.hold_unique(task, item[I_UNIQUE_KEY], ids)
+  end
+  if item[I_GROUP] then
+    book.zput(ROOT .. "g:" .. item[I_GROUP], id, seq)
+    book.hput(GROUPED, id, item[I_GROUP])
+  end
+end
+
+function admit.admit(item)
+  local id, task = item[I_ID], item[I_TASK]
+  if item[I_FINGERPRINT] then
+    local reason = admit.known_id(item)
+    if reason then return id, reason end
+  end
+  local spec = policies.spec_of(task)
+  local enabled = not spec or spec[S_ENABLED]
+  local guarded = item[I_UNIQUE_KEY] or item[I_COOLDOWNS] or item[I_MAX_PENDING]
+  if (guarded or item[I_NEEDS] or item[I_CALLBACKS] or not enabled) and book.get(id) then return id, "accepted" end
+  if not enabled then return id, "disabled" end
+  if guarded then
+    local run, reason = admit.refusal(item)
+    if run then
+      admit.slide(item, reason)
+      return run, reason
+    end
+  end
+  if item[I_JOIN] == "replace" then admit.replace_holders(item) end
+  local needs = item[I_NEEDS]
+  if item[I_BEHIND] then needs = admit.equals_of(item, needs) end
+  needs = needs and holds.unmet(id, needs)
+  local due = admit.due_of(item)
+  local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
+  local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
+  admit.bring_in(item, needs, parked, due)
+  if item[I_UNIQUE_ROW] then admit.note_unique(item) end
+  if item[I_FINGERPRINT] then book.hput(IDS, id, item[I_FINGERPRINT]) end
+  return id, "accepted"
+end
+
+-- Admit each of `items`, in their order. Count the decisions that are no admission. Return the run and the reason of each.
+function admit.admit_all(items)
+  local ids, reasons = {}, {}
+  for i, item in ipairs(items) do
+    local run, reason = admit.admit(item)
+    local same = reason == "joined" and run == item[I_ID] -- its id was put before: perhaps this put, sent again
+    if reason == "accepted" then policies.count_decided(item[I_TASK], reason, 1) end
+    if reason ~= "accepted" and not same then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
+    if reason ~= "accepted" and reason ~= "joined" then
+      events.record("refused", "runs", run, item[I_TASK], item[I_KEY], false, reason)
+    end
+    ids[i], reasons[i] = run, reason
+  end
+  return ids, reasons
+end
+
+-- seldom
+
 -- The expiry after a join: that of `item`, counted from the due time after the join. A join never makes a run expire
 -- before it is due.
 function admit.joined_expiry(run, item, before)
@@ -194,107 +294,9 @@ function admit.replace_holders(item)
   holds.end_waiting(gone, "cancelled", note)
 end
 
--- Store a new run. If its id is there already, SET NX stores nothing: a put that is sent twice changes nothing the second
--- time, and gets the same answer.
-function admit.bring_in(item, needs, parked, due)
-  local id, task, expires = item[I_ID], item[I_TASK], admit.expiry_of(item)
-  seq = seq + 1
-  local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "A" or "a"
-  local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
-  if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
-  events.record("queued", "runs", id, task, item[I_KEY], state, "accepted")
-  runs[id] = nil
-  if item[I_APART] then call("SET", ROOT .. "b:" .. id, item[I_APART]) end
-  local bucket = math.floor(seq / BUCKET)
-  book.hput(ROOT .. "o:" .. bucket, seq, id)
-  book.zput(BUCKETS, bucket, bucket)
-  if item[I_QUEUE] or item[I_SHARE] then
-    local run = book.get(id)
-    run[QUEUE], run[SHARE] = item[I_QUEUE] or false, item[I_SHARE] or false
-    book.save(run)
-  end
-  if state == "q" then
-    book.add(COUNTS, "q:" .. task, 1)
-    book.lane_add(item[I_PRIORITY] .. ":" .. book.lane_name(task, item[I_QUEUE], item[I_SHARE]), seq, due, item[I_SHARE])
-    if expires then book.zput(EXPIRING, id, expires) end
-    book.arrive(book.lane_name(task, item[I_QUEUE]), due)
-    newcomer = id
-  else
-    book.enter(book.get(id))
-  end
-  if item[I_CALLBACKS] then
-    local run = book.get(id)
-    run[AWAITED] = true
-    book.save(run)
-    book.hput(CALLBACKS, id, cmsgpack.pack(item[I_CALLBACKS]))
-  end
-  if needs or KEPT_GIVEN then
-    local run = book.get(id)
-    run[NEEDS], run[COOLDOWNS] = needs or false, needs and item[I_BEHIND] and item[I_COOLDOWNS] or false
-    KEEP_GIVEN
-    book.save(run)
-  end
-  if item[I_UNIQUE_KEY] then
-    local ids = book.holders_of(task, item[I_UNIQUE_KEY])
-    ids[#ids + 1] = id
-    book.hold_unique(task, item[I_UNIQUE_KEY], ids)
-  end
-  if item[I_GROUP] then
-    book.zput(ROOT .. "g:" .. item[I_GROUP], id, seq)
-    book.hput(GROUPED, id, item[I_GROUP])
-  end
-end
-
 -- The answer to a put whose submitter gave the id, if that id is taken.
 function admit.known_id(item)
   local known = book.hget(IDS, item[I_ID])
   if not known and not book.get(item[I_ID]) then return end
   return known and known:sub(1, FINGERPRINT) == item[I_FINGERPRINT] and "joined" or "id_conflict"
-end
-
-function admit.admit(item)
-  local id, task = item[I_ID], item[I_TASK]
-  if item[I_FINGERPRINT] then
-    local reason = admit.known_id(item)
-    if reason then return id, reason end
-  end
-  local spec = policies.spec_of(task)
-  local enabled = not spec or spec[S_ENABLED]
-  local guarded = item[I_UNIQUE_KEY] or item[I_COOLDOWNS] or item[I_MAX_PENDING]
-  if (guarded or item[I_NEEDS] or item[I_CALLBACKS] or not enabled) and book.get(id) then return id, "accepted" end
-  if not enabled then return id, "disabled" end
-  if guarded then
-    local run, reason = admit.refusal(item)
-    if run then
-      admit.slide(item, reason)
-      return run, reason
-    end
-  end
-  if item[I_JOIN] == "replace" then admit.replace_holders(item) end
-  local needs = item[I_NEEDS]
-  if item[I_BEHIND] then needs = admit.equals_of(item, needs) end
-  needs = needs and holds.unmet(id, needs)
-  local due = admit.due_of(item)
-  local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
-  local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
-  admit.bring_in(item, needs, parked, due)
-  if item[I_UNIQUE_ROW] then admit.note_unique(item) end
-  if item[I_FINGERPRINT] then book.hput(IDS, id, item[I_FINGERPRINT]) end
-  return id, "accepted"
-end
-
--- Admit each of `items`, in their order. Count the decisions that are no admission. Return the run and the reason of each.
-function admit.admit_all(items)
-  local ids, reasons = {}, {}
-  for i, item in ipairs(items) do
-    local run, reason = admit.admit(item)
-    local same = reason == "joined" and run == item[I_ID] -- its id was put before: perhaps this put, sent again
-    if reason == "accepted" then policies.count_decided(item[I_TASK], reason, 1) end
-    if reason ~= "accepted" and not same then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
-    if reason ~= "accepted" and reason ~= "joined" then
-      events.record("refused", "runs", run, item[I_TASK], item[I_KEY], false, reason)
-    end
-    ids[i], reasons[i] = run, reason
-  end
-  return ids, reasons
 end

@@ -114,16 +114,7 @@ function book.lane_of(run)
   return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. book.lane_name(run[TASK], run[QUEUE], run[SHARE])
 end
 
--- The set of the parked runs of a key in one queue; `name` is a lane_name.
-function book.parked_key(name, key) return ROOT .. "parked:" .. pair(name, key) end
-
 function book.place(seq) return string.format("%012d", seq) end
-
--- The member of a parked run in its parked_key. All scores there are 0, so the set is in the order of its members: the
--- highest priority first, then the earliest due time, then the first arrival.
-function book.parked_place(run)
-  return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE_AT], run[SEQ])
-end
 
 -- A run with a share is in the lane of its share and in the lane of all shares, whose name ends with the NUL before the
 -- share. Only the latter is in HEADS; t:<lane of all shares> has the shares that have runs, in the order of their texts.
@@ -199,39 +190,10 @@ function book.parse(id, text, lease)
   return run
 end
 
-function book.load(ids)
-  local missing, keys = {}, {}
-  for _, id in ipairs(ids) do
-    if runs[id] == nil and not missing[id] then
-      missing[id] = true
-      missing[#missing + 1] = id
-      keys[#keys + 1] = ROOT .. "r:" .. id
-    end
-  end
-  for first = 1, #missing, ARGUMENTS do
-    local last = math.min(#missing, first + ARGUMENTS - 1)
-    local texts = call("MGET", unpack(keys, first, last))
-    local leases = call("HMGET", LEASES, unpack(missing, first, last))
-    for i = first, last do
-      book.parse(missing[i], texts[i - first + 1], leases[i - first + 1])
-    end
-  end
-end
-
 function book.get(id)
   local run = runs[id]
   if run == nil then run = book.parse(id, call("GET", ROOT .. "r:" .. id)) end
   return run
-end
-
--- The body as it was submitted. Two runs with equal bodies are the same work.
-function book.body_of(run)
-  return run.apart and call("GET", ROOT .. "b:" .. run.id) or run[BODY]
-end
-
-function book.is_final(run)
-  local state = run.state
-  return state == "s" or state == "f" or state == "c"
 end
 
 function book.is_queued(run)
@@ -297,11 +259,6 @@ function book.enter(run)
   end
 end
 
--- The state of a queued run: w if it has needs, else k if it is parked, else q.
-function book.queued_state(run, parked)
-  return run[NEEDS] and "w" or (parked and "k" or "q")
-end
-
 function book.save(run) changed[run.id] = run end
 
 -- Write the state of `run`, and leave its record as it is.
@@ -309,44 +266,11 @@ function book.restate(run)
   if not changed[run.id] then restated[run.id] = run end
 end
 
-function book.holders_of(task, unique)
-  local text = book.hget(UNIQUES, pair(task, unique))
-  return text and cmsgpack.unpack(text) or {}
-end
-
-function book.hold_unique(task, unique, ids)
-  book.hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
-end
-
--- awaits:<need> is the set of the runs that wait for `need`: the end of a run, or a mark.
-function book.wait_no_more(run)
-  for _, need in ipairs(run[NEEDS] or {}) do call("SREM", ROOT .. "awaits:" .. need, run.id) end
-end
-
--- End `run`: take it out of its indexes, drop its needs and release its unique key.
-function book.finish(run, state, reason)
-  book.leave(run)
-  run.state, run[FINISHED_AT], run.lease = state, now, nil
-  run[REASON] = reason
-  book.enter(run)
-  book.wait_no_more(run)
-  if run[UNIQUE_KEY] then
-    local left = {}
-    for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE_KEY])) do
-      if id ~= run.id then left[#left + 1] = id end
-    end
-    book.hold_unique(run[TASK], run[UNIQUE_KEY], left)
-  end
-  book.save(run)
-end
-
 -- Note that a run of the lanes `name` is due at `due`; if `name` is false, a schedule is due. hints.conclude wakes workers.
 function book.arrive(name, due)
   arrival_names[#arrival_names + 1] = name
   arrival_dues[#arrival_dues + 1] = due
 end
-
-function book.arrive_run(run) book.arrive(book.lane_name(run[TASK], run[QUEUE]), run[DUE_AT]) end
 
 function book.write_runs()
   for id, run in pairs(changed) do
@@ -394,3 +318,81 @@ function book.ids_of(places)
   end
   return found
 end
+
+-- seldom
+
+-- The set of the parked runs of a key in one queue; `name` is a lane_name.
+function book.parked_key(name, key) return ROOT .. "parked:" .. pair(name, key) end
+
+-- The member of a parked run in its parked_key. All scores there are 0, so the set is in the order of its members: the
+-- highest priority first, then the earliest due time, then the first arrival.
+function book.parked_place(run)
+  return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE_AT], run[SEQ])
+end
+
+function book.load(ids)
+  local missing, keys = {}, {}
+  for _, id in ipairs(ids) do
+    if runs[id] == nil and not missing[id] then
+      missing[id] = true
+      missing[#missing + 1] = id
+      keys[#keys + 1] = ROOT .. "r:" .. id
+    end
+  end
+  for first = 1, #missing, ARGUMENTS do
+    local last = math.min(#missing, first + ARGUMENTS - 1)
+    local texts = call("MGET", unpack(keys, first, last))
+    local leases = call("HMGET", LEASES, unpack(missing, first, last))
+    for i = first, last do
+      book.parse(missing[i], texts[i - first + 1], leases[i - first + 1])
+    end
+  end
+end
+
+-- The body as it was submitted. Two runs with equal bodies are the same work.
+function book.body_of(run)
+  return run.apart and call("GET", ROOT .. "b:" .. run.id) or run[BODY]
+end
+
+function book.is_final(run)
+  local state = run.state
+  return state == "s" or state == "f" or state == "c"
+end
+
+-- The state of a queued run: w if it has needs, else k if it is parked, else q.
+function book.queued_state(run, parked)
+  return run[NEEDS] and "w" or (parked and "k" or "q")
+end
+
+function book.holders_of(task, unique)
+  local text = book.hget(UNIQUES, pair(task, unique))
+  return text and cmsgpack.unpack(text) or {}
+end
+
+function book.hold_unique(task, unique, ids)
+  book.hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
+end
+
+-- awaits:<need> is the set of the runs that wait for `need`: the end of a run, or a mark.
+function book.wait_no_more(run)
+  for _, need in ipairs(run[NEEDS] or {}) do call("SREM", ROOT .. "awaits:" .. need, run.id) end
+end
+
+-- End `run`: take it out of its indexes, drop its needs and release its unique key.
+function book.finish(run, state, reason)
+  book.leave(run)
+  run.state, run[FINISHED_AT], run.lease = state, now, nil
+  run[REASON] = reason
+  book.enter(run)
+  book.wait_no_more(run)
+  if run[UNIQUE_KEY] then
+    local left = {}
+    for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE_KEY])) do
+      if id ~= run.id then left[#left + 1] = id end
+    end
+    book.hold_unique(run[TASK], run[UNIQUE_KEY], left)
+  end
+  book.save(run)
+end
+
+function book.arrive_run(run) book.arrive(book.lane_name(run[TASK], run[QUEUE]), run[DUE_AT]) end

@@ -4,6 +4,26 @@
 -- the next claim parks it again. One too few would stay parked for ever.
 local holds = {}
 
+-- Expire the runs that are too late to start, a bounded number; return their ids.
+function holds.expire_due()
+  book.write_set(EXPIRING)
+  local ids = call("ZRANGEBYSCORE", EXPIRING, "-inf", now, "LIMIT", 0, EXPIRED_AT_ONCE)
+  local late, found = {}, {}
+  if #ids == 0 then return found end
+  book.load(ids)
+  for _, id in ipairs(ids) do
+    if runs[id] and holds.is_late(runs[id]) then
+      late[#late + 1], found[#found + 1] = runs[id], id
+    else
+      book.zput(EXPIRING, id, false)
+    end
+  end
+  holds.expire(late)
+  return found
+end
+
+-- seldom
+
 -- The lane names of `task` that may have parked runs: one for each queue. parks:<task> has those of the other queues.
 function holds.parked_names(task)
   local names = { task }
@@ -342,24 +362,6 @@ function holds.expire(late)
   for i, run in ipairs(late) do -- after all of them have ended: else this would unpark one of them
     holds.freed(run, before[i], run[DUE_AT])
   end
-end
-
--- Expire the runs that are too late to start, a bounded number; return their ids.
-function holds.expire_due()
-  book.write_set(EXPIRING)
-  local ids = call("ZRANGEBYSCORE", EXPIRING, "-inf", now, "LIMIT", 0, EXPIRED_AT_ONCE)
-  local late, found = {}, {}
-  if #ids == 0 then return found end
-  book.load(ids)
-  for _, id in ipairs(ids) do
-    if runs[id] and holds.is_late(runs[id]) then
-      late[#late + 1], found[#found + 1] = runs[id], id
-    else
-      book.zput(EXPIRING, id, false)
-    end
-  end
-  holds.expire(late)
-  return found
 end
 
 -- The unfinished runs with this unique key. Runs that are too late to start are expired here: a run that joined one of them

@@ -44,27 +44,6 @@ function policies.spec_of(task)
   return spec
 end
 
--- The spec as it is stored.
-function policies.declared(task)
-  if declared[task] == nil then
-    local text = call("HGET", SPECS, task)
-    declared[task] = text and read_spec(text)
-  end
-  return declared[task]
-end
-
--- Store a spec. `about`: the task that the row is about, if it has another name.
-function policies.put_spec(task, spec, about)
-  declared[task], specs[about or task] = spec, nil
-  book.hput(SPECS, task, cmsgpack.pack(spec))
-end
-
-function policies.forget_rates(task)
-  local name = ROOT .. "rate:" .. task
-  for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
-  call("DEL", name)
-end
-
 local freeze
 
 -- The freeze that is in force; false without one.
@@ -90,6 +69,44 @@ end
 
 function policies.is_gated(spec)
   return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "" or spec[S_PAUSED_KEYS])
+end
+
+-- Add `number` to the total of what is decided about a task for this reason.
+function policies.count_decided(task, reason, number)
+  local name = pair("decided", pair(task, reason))
+  totals[name] = (totals[name] or 0) + number
+end
+
+function policies.write_decisions()
+  for name, row in pairs(decisions) do
+    book.hput(DECISIONS, name, cmsgpack.pack(row))
+    book.zput(ROOT .. "decided", name, now)
+  end
+  for name, number in pairs(totals) do call("HINCRBY", ROOT .. "totals", name, number) end
+  decisions, totals = {}, {}
+end
+
+-- seldom
+
+-- The spec as it is stored.
+function policies.declared(task)
+  if declared[task] == nil then
+    local text = call("HGET", SPECS, task)
+    declared[task] = text and read_spec(text)
+  end
+  return declared[task]
+end
+
+-- Store a spec. `about`: the task that the row is about, if it has another name.
+function policies.put_spec(task, spec, about)
+  declared[task], specs[about or task] = spec, nil
+  book.hput(SPECS, task, cmsgpack.pack(spec))
+end
+
+function policies.forget_rates(task)
+  local name = ROOT .. "rate:" .. task
+  for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
+  call("DEL", name)
 end
 
 -- GCRA (generic cell rate algorithm): the instant at which all tokens are there again if no more are taken.
@@ -120,12 +137,6 @@ function policies.drop_mark(task, key)
   book.zput(ROOT .. "marks:" .. task, pair(task, key), false)
 end
 
--- Add `number` to the total of what is decided about a task for this reason.
-function policies.count_decided(task, reason, number)
-  local name = pair("decided", pair(task, reason))
-  totals[name] = (totals[name] or 0) + number
-end
-
 -- Add `number` to the row of (task, key, reason).
 function policies.count_decision(task, key, reason, number, run, note, by)
   policies.count_decided(task, reason, number)
@@ -138,13 +149,4 @@ function policies.count_decision(task, key, reason, number, run, note, by)
   end
   row[D_COUNT] = row[D_COUNT] + number
   row[D_LAST_AT], row[D_RUN], row[D_NOTE], row[D_BY] = now, run or false, note or false, by or false
-end
-
-function policies.write_decisions()
-  for name, row in pairs(decisions) do
-    book.hput(DECISIONS, name, cmsgpack.pack(row))
-    book.zput(ROOT .. "decided", name, now)
-  end
-  for name, number in pairs(totals) do call("HINCRBY", ROOT .. "totals", name, number) end
-  decisions, totals = {}, {}
 end
