@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rota import Rota
+from rota import Activity, Rota
 from rota.store import ClaimRequest, Report, Tally
 from tests.requirement import requirement
 from tests.web.conftest import Caller
@@ -118,6 +118,41 @@ async def test_figures_of_past_runs_are_grouped_by_task_and_origin_by_the_day(ap
     assert (await rows())[0]["minute"].endswith("T00:00:00.000Z")
     too_long = await http.get(f"{API}/stats", params={"every": "hour", "minutes": 61 * 24 * 60})
     assert (too_long.status_code, too_long.json()["errors"][0]["pointer"]) == (422, "?minutes")
+
+
+async def test_a_touch_may_name_its_key(app: Rota, caller: Caller) -> None:
+    @app.task(key="{user}", activity=Activity(after=3600))
+    async def ping(user: str) -> None: ...
+
+    http = caller()
+    url = f"{API}/tasks/ping/touch"
+    made = (await http.post(url, json={"args": {"user": "ada"}, "key": "bob"})).json()
+    again = (await http.post(url, json={"args": {"user": "eve"}, "key": "bob"})).json()
+    other = (await http.post(url, json={"args": {"user": "ada"}})).json()
+    assert made["accepted"]
+    assert made["run"] == again["run"] != other["run"]
+    assert (await http.get(f"{API}/runs/{made['run']}")).json()["key"] == "bob"
+    assert (await http.post(url, json={"args": {}, "key": "bob"})).status_code == 422
+    assert (await http.post(url, json={"args": {"user": "ada"}, "key": "a\nb"})).status_code == 422
+    unknown = await http.post(f"{API}/tasks/nobody/touch", json={"key": "bob"})
+    assert unknown.json()["reason"] == "unknown_task"
+    assert (await http.post(f"{API}/tasks/add/touch", json={"args": {"a": 1}, "key": "k"})).json()[
+        "reason"
+    ] == "no_activity"
+
+
+async def test_readiness_may_ask_for_a_fresh_claim(app: Rota, caller: Caller) -> None:
+    http = caller(None)
+    assert (await http.get("/ready", params={"max_age": 5})).status_code == 200, "it has no engine"
+    async with app:
+        assert (await http.get("/ready", params={"max_age": 3600})).status_code == 200
+        assert (await http.get("/ready", params={"max_age": 1e-9})).status_code == 503
+    assert (await http.get("/ready", params={"max_age": 0})).status_code == 422
+
+
+async def test_me_names_the_role(caller: Caller) -> None:
+    for role in ("viewer", "operator", "admin"):
+        assert (await caller(role).get(f"{API}/me")).json()["role"] == role
 
 
 async def test_why_answers_for_anything(caller: Caller) -> None:

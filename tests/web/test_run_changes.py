@@ -45,7 +45,7 @@ async def test_a_queued_run_is_changed_only_in_the_version_that_was_read(caller:
 
 async def test_a_change_is_checked_before_it_is_made(caller: Caller) -> None:
     http, id = caller(), await made(caller, delay=60)
-    for body, pointer in (({"args": {"a": "x"}}, "/args"), ({"args": {"a": "***"}}, "/args"), ({"prio": 1}, "/prio")):
+    for body, pointer in (({"args": {"a": "x"}}, "/args/a"), ({"args": {"a": "***"}}, "/args"), ({"prio": 1}, "/prio")):
         answer = await http.patch(f"{RUNS}/{id}", json=body)
         assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
     assert (await http.patch(f"{RUNS}/{id}", json={})).status_code == 422

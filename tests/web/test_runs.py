@@ -1,5 +1,7 @@
 """Runs over HTTP."""
 
+import pytest
+
 from rota import Rota
 from rota.domain.run import Run
 from rota.store import RunQuery
@@ -36,7 +38,7 @@ async def test_an_equal_run_is_refused_with_the_run_in_the_way(caller: Caller) -
 async def test_wrong_arguments_and_fields_are_named_by_their_place(caller: Caller) -> None:
     http = caller()
     wrong = await http.post(RUNS, json={"task": "add", "args": {"a": "two"}})
-    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/args")
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/args/a")
     strange = await http.post(RUNS, json={"task": "add", "prio": 1})
     assert (strange.status_code, strange.json()["errors"][0]["pointer"]) == (422, "/prio")
     listed = await http.post(RUNS, json={"task": "add", "args": [1]})
@@ -44,6 +46,55 @@ async def test_wrong_arguments_and_fields_are_named_by_their_place(caller: Calle
     unknown = await http.post(RUNS, json={"task": "ad", "args": {}})
     assert (unknown.status_code, unknown.json()["reason"]) == (404, "unknown_task")
     assert (await http.post(RUNS, json={"task": "ad", "unknown_ok": True})).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("args", "pointer"),
+    [({"a": "x"}, "/args/a"), ({}, "/args/a"), ({"a": 1, "c": 2}, "/args/c"), ({"a": 1, "b": [0]}, "/args/b")],
+)
+async def test_an_argument_that_is_wrong_is_named_by_its_place(caller: Caller, args: object, pointer: str) -> None:
+    answer = await caller().post(RUNS, json={"task": "add", "args": args})
+    assert (answer.status_code, [one["pointer"] for one in answer.json()["errors"]]) == (422, [pointer])
+
+
+async def test_a_place_inside_of_an_argument_is_named_and_that_of_a_schema(app: Rota, caller: Caller) -> None:
+    @app.task
+    async def sum_up(rows: list[dict[str, int]]) -> None: ...
+
+    http = caller()
+    wrong = await http.post(RUNS, json={"task": "sum_up", "args": {"rows": [{"n": 1}, {"n": "x"}]}})
+    assert wrong.json()["errors"][0]["pointer"] == "/args/rows/1", "the names inside are the caller's"
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    assert (await http.put("/api/v1/tasks/resize", json={"schema": schema})).status_code == 201
+    for args, pointer in (({}, "/args/path"), ({"path": 3}, "/args/path")):
+        answer = await http.post(RUNS, json={"task": "resize", "args": args})
+        assert answer.json()["errors"][0]["pointer"] == pointer, answer.text
+
+
+async def test_arguments_without_names_are_told_the_names(caller: Caller) -> None:
+    http = caller()
+    for path, body in ((RUNS, {"task": "add", "args": [1]}), ("/api/v1/tasks/add/try", {"args": [1]})):
+        answer = await http.post(path, json=body)
+        assert answer.json()["detail"] == "the body: args is an object, the arguments by name: a, b"
+        assert answer.json()["errors"][0]["pointer"] == "/args"
+
+
+async def test_an_instant_has_an_offset(caller: Caller) -> None:
+    answer = await caller().post(RUNS, json={"task": "add", "args": {"a": 1}, "at": "2027-01-01T00:00:00"})
+    assert answer.json()["errors"] == [{"pointer": "/at", "detail": "Expected `datetime` with a timezone component"}]
+
+
+async def test_a_run_of_a_batch_that_does_not_even_fit_harms_no_other(caller: Caller) -> None:
+    good = {"task": "add", "args": {"a": 1}}
+    bad = [{"task": "add", "args": [1]}, {"task": "add", "colour": 1}, 7, {"task": "add", "args": {"a": "x"}}]
+    answer = await caller().post(f"{RUNS}/batch", json={"runs": [good, *bad, good]})
+    assert answer.status_code == 200
+    items = answer.json()["items"]
+    assert [item["status"] for item in items] == [201, 422, 422, 422, 422, 201]
+    places = [item["errors"][0]["pointer"] for item in items[1:5]]
+    assert places == ["/runs/1/args", "/runs/2/colour", "/runs/3", "/runs/4/args/a"]
+    assert items[1]["detail"].endswith("by name: a, b")
+    assert (await caller().post(f"{RUNS}/batch", json={"runs": 7})).status_code == 422
 
 
 async def test_one_bad_run_of_a_batch_harms_no_other(caller: Caller) -> None:

@@ -114,7 +114,7 @@ async def test_a_wrong_schedule_is_refused_with_what_is_wrong(caller: Caller) ->
     for body, pointer in (
         ({**REPORT, "trigger": "sometimes"}, "/trigger"),
         ({**REPORT, "trigger": "0 0 30 2 *"}, "/trigger"),
-        ({**REPORT, "args": {"c": 1}}, "/args"),
+        ({**REPORT, "args": {"c": 1}}, "/args/a"),
         ({**REPORT, "args": {"a": "***"}}, "/args"),
         ({**REPORT, "when": "never"}, "/when"),
     ):

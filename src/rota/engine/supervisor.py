@@ -232,11 +232,15 @@ class Supervisor:
         return self._stopped is not None or any(loop.name == "worker" and loop.alive for loop in self.loops)
 
     @property
+    def claimed_for(self) -> float:
+        """Seconds since the store has answered a claim, or since the start."""
+        claimed = self._started_at if self._worker.claimed_at is None else self._worker.claimed_at
+        return self._world.monotonic() - claimed
+
+    @property
     def healthy(self) -> bool:
         """True if the store has answered a claim (or the start) lately and the event loop answers the heart."""
-        claimed = self._started_at if self._worker.claimed_at is None else self._worker.claimed_at
-        patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
-        lately = self._world.monotonic() - claimed < patience
+        lately = self.claimed_for < 3 * max(self._tuning.rescue_every, self._backend.poll)
         return lately and self.alive and self.loop.is_running() and self._heart.silent_for < self._tuning.silence
 
     @property

@@ -27,12 +27,12 @@ def check_match(request: Request, current: str | None) -> bool:
 
 def is_known(request: Request, current: str | None) -> bool:
     """Return whether the caller of a GET has this version already: `If-None-Match`. Tags compare weakly, as RFC
-    9110 has it for reads."""
+    9110 has it for reads. `*`, which names no version, is for writes: whoever reads with it gets the thing."""
     given = request.headers.get(IF_NONE_MATCH)
     if given is None or current is None or request.method not in ("GET", "HEAD"):
         return False
     tags = [each.strip().removeprefix("W/") for each in given.split(",")]
-    return current in tags or "*" in tags
+    return current in tags
 
 
 def wants_new(request: Request) -> bool:

@@ -70,12 +70,20 @@ async def read_body(request: Request, kind: type[B]) -> B:
     if too_deep(body):
         raise Problem(422, f"the body is nested deeper than {DEEPEST} levels", errors=[Flaw("", "nested too deeply")])
     try:
+        return decoded(body, kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Problem(400, "the body is not JSON", errors=[Flaw("", "this is not JSON")]) from None
+
+
+def decoded(body: bytes | msgspec.Raw, kind: type[B], place: str = "") -> B:
+    """Return JSON as `kind`; raise a Problem that names the place, below `place`, of what does not fit."""
+    try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         what, steps = _place(error)
-        raise Problem(422, f"the body: {what}", errors=[Flaw(pointer(steps), what)]) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Problem(400, "the body is not JSON", errors=[Flaw("", "this is not JSON")]) from None
+        problem = Problem(422, f"the body: {what}", errors=[Flaw(place + pointer(steps), what)])
+        problem.content = bytes(body)
+        raise problem from None
 
 
 async def _bytes(request: Request) -> bytes:
@@ -122,7 +130,11 @@ def _place(error: msgspec.ValidationError) -> tuple[str, list[str]]:
 
 
 def unix(moment: datetime, name: str) -> float:
-    """Return an instant of a request as Unix seconds."""
+    """Return an instant of a request as Unix seconds. In a query, msgspec lets a number pass as an instant without an
+    offset: that is refused here too."""
+    if moment.tzinfo is None:
+        words = f"{name}: an instant has its offset, or Z: 2027-01-01T09:00:00Z"
+        raise Problem(422, words, errors=[Flaw(f"?{name}", words)])
     try:
         return instant(moment, name)
     except (TypeError, ValueError) as error:

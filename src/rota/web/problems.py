@@ -1,5 +1,6 @@
 """Problems: every error of the service, as application/problem+json (RFC 9457)."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -102,6 +103,8 @@ class Problem(Exception):
         self.errors = errors
         self.headers = dict(headers or {})
         self.extra = dict(extra or {})
+        self.content = b""
+        """The body that does not fit; for what it takes to say why."""
 
     def body(self, prefix: str, request_id: str) -> bytes:
         fields: dict[str, object] = {
@@ -131,6 +134,24 @@ class ProblemBody(Struct, frozen=True, omit_defaults=True):
     run: str | None = None
 
 
+_PLACES = (
+    re.compile(r" - at `\$(?P<steps>[^`]+)`"),  # of msgspec: Expected `int`, got `str` - at `$.a[0]`
+    re.compile(r"^[^ ]+: (?P<pointer>/[^ :]+)(?:: | is )"),  # of the schema of a task: resize: /path is missing
+    re.compile(r"(?:argument:?|no parameter) '(?P<name>\w+)'"),  # of a signature: missing a required argument: 'a'
+)
+
+
+def place_in_args(words: str) -> str:
+    """Return the JSON pointer, below the arguments, of what an error is about; empty if it is about all of them."""
+    for pattern in _PLACES:
+        if found := pattern.search(words):
+            named = found.groupdict()
+            if "steps" in named:
+                return re.sub(r"[.\[]([^.\[\]]+)\]?", r"/\1", named["steps"].partition("[...]")[0])
+            return named.get("pointer") or f"/{named['name']}"
+    return ""
+
+
 RETRY_AFTER = {"Retry-After": "1"}
 
 
@@ -153,7 +174,7 @@ def problem_of(error: RotaError) -> Problem:
         case ScheduleTaken() | NotUndoable():
             return Problem(409, str(error))
         case InvalidArguments():
-            return Problem(422, str(error), errors=[Flaw("/args", str(error))])
+            return Problem(422, str(error), errors=[Flaw(f"/args{place_in_args(str(error))}", str(error))])
         case InvalidOptions() | Unstorable():
             return Problem(422, str(error))
         case StoreUnavailable():

@@ -3,6 +3,7 @@ function that answers. The rights, the OpenAPI document and the tests are made f
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct
@@ -17,6 +18,8 @@ Q = TypeVar("Q")
 B = TypeVar("B")
 Text = Annotated[str, Meta(max_length=1000)]
 """Text of a caller: a name, a key, a note."""
+Moment = Annotated[datetime, Meta(tz=True)]
+"""An instant of a caller: RFC 3339, with its offset or Z."""
 _CONVERTER = re.compile(r":\w+\}")
 
 

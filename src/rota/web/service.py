@@ -35,6 +35,7 @@ from rota.web.rights import Principal, Right
 from rota.web.routes import API, Answer, Call, EventText, NoQuery, Route, get
 from rota.web.sessions import Sessions
 from rota.web.streams import Streams
+from rota.web.submitting import with_parameters
 from rota.web.table import ROUTES
 from rota.web.tokens import Tokens
 
@@ -188,7 +189,10 @@ async def _answer(
     if not route.open:
         check_right(principal, route.right)
     query = read_query(request, route.query)
-    body = None if route.body is None else await read_body(request, route.body)
+    try:
+        body = None if route.body is None else await read_body(request, route.body)
+    except Problem as problem:
+        raise await with_parameters(app, problem, request.path_params.get("name")) from None
     if author is not None:
         author.note = getattr(body, "note", None) or getattr(query, "note", None)
     call = Call(app, app.client(), principal, request.path_params, query, body, request, pulling)

@@ -1,13 +1,17 @@
 """Submitting by name: the call of a task whose code may be in another process."""
 
 import re
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.client.client import Client
+from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Options, check_name
 from rota.domain.run import NewRun
 from rota.domain.spec import TaskSpec
@@ -16,14 +20,21 @@ from rota.errors import RotaError
 from rota.store import RowQuery
 from rota.task import Call as TaskCall
 from rota.task import definition_of
+from rota.task.call import touch_terms
 from rota.task.remote import call_by_spec
-from rota.web.problems import Problem, problem_of
+from rota.web.problems import Flaw, Problem, problem_of
 from rota.web.rights import Right
 from rota.web.routes import Call
 
 TRACESTATE = 512
 """Characters of `tracestate` that are taken along, as W3C Trace Context asks for."""
 _PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class Named(Struct):
+    """The task of a body that does not fit otherwise."""
+
+    task: str = ""
 
 
 class Made(Struct, frozen=True):
@@ -46,6 +57,43 @@ def _traced(options: Options, call: Call[Any, Any]) -> Options:
     if not _PARENT.fullmatch(given.get("traceparent", "")) or len(given.get("tracestate", "")) > TRACESTATE:
         return options
     return replace(options, headers={**given, **(options.headers or {})})
+
+
+async def with_parameters(app: Rota, problem: Problem, task: object) -> Problem:
+    """Return the problem of a body whose `args` are a list, with the names of the parameters."""
+    lists = [flaw for flaw in problem.errors if flaw.pointer.endswith("/args") and "got `array`" in flaw.detail]
+    if not lists:
+        return problem
+    if not isinstance(task, str):
+        with suppress(msgspec.DecodeError):
+            task = msgspec.json.decode(problem.content, type=Named).task
+    words = f"args is an object, the arguments by name{await _names_of(app, str(task))}"
+    return Problem(422, f"the body: {words}", errors=[Flaw(lists[0].pointer, words)])
+
+
+async def _names_of(app: Rota, task: str) -> str:
+    known = core_of(app).registry.find(task)
+    specs = [definition_of(known).spec] if known else (await app.client().rows(TaskSpec, RowQuery(names=[task]))).items
+    return f": {', '.join(specs[0].parameters)}" if specs and specs[0].parameters else ""
+
+
+async def touch_named(call: Call[Any, Any], task: str, args: dict[str, object], key: str) -> Decision:
+    """Touch a key of one's own, whatever the arguments say."""
+    core = core_of(call.app)
+    known = core.registry.find(task)
+    if known is not None:
+        made = definition_of(known).touch_call((), dict(args))
+    else:
+        found = (await call.client.rows(TaskSpec, RowQuery(names=[task]))).items
+        if not found or not found[0].executor:
+            return Decision("", Reason.UNKNOWN_TASK)
+        made = None
+        if found[0].activity is not None:
+            spec, options = touch_terms(found[0], found[0].activity)
+            made = call_by_spec(spec, (), args, replace(options, key=key))
+    if made is None:
+        return Decision("", Reason.NO_ACTIVITY)
+    return await core.submitter.touch(replace(made, options=replace(made.options, key=key)).to_touch())
 
 
 async def call_named(

@@ -73,7 +73,7 @@ export interface BackfillTick {
 }
 
 export interface Batch {
-  runs: NewRunBody[];
+  runs: unknown[];
 }
 
 export interface BatchAnswer {
@@ -85,6 +85,7 @@ export interface BatchItem {
   run?: string | null;
   reason?: string | null;
   detail?: string | null;
+  errors?: Flaw[];
 }
 
 export interface BreakerBody {
@@ -503,6 +504,7 @@ export interface MarkQuery {
 
 export interface Me {
   name: string;
+  role: string | null;
   rights: string[];
   tasks: string[];
   expires: string | null;
@@ -777,6 +779,10 @@ export interface RateBody {
   per?: number;
   burst?: number;
   per_key?: boolean;
+}
+
+export interface ReadyQuery {
+  max_age?: number | null;
 }
 
 export interface RenewBody {
@@ -1337,6 +1343,7 @@ export interface TimelineRowSegments {
 
 export interface TouchBody {
   args?: Record<string, unknown>;
+  key?: string | null;
   note?: string | null;
 }
 

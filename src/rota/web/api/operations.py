@@ -1,6 +1,5 @@
 """Operations: one action on all runs that a filter finds. A dry run comes first; the real one names the count."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -18,7 +17,7 @@ from rota.web.api.run_changes import visible
 from rota.web.api.runs import RUN, Changed, Filter, shown
 from rota.web.problems import Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, post
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteBody, Route, Text, get, post
 
 MOST = 100_000
 """The most runs that one operation may be expected to meet."""
@@ -46,7 +45,7 @@ class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ids: Annotated[list[Text], Meta(min_length=1, max_length=1000)] | None = None
     dry_run: bool = True
     expect: Annotated[int, Meta(ge=0, le=MOST)] | None = None
-    at: datetime | None = None
+    at: Moment | None = None
     delay: Annotated[float, Meta(ge=0)] | None = None
     note: Text | None = None
 

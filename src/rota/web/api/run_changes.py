@@ -1,7 +1,6 @@
 """Runs, continued: count them, see where one comes from, change a queued one, retry or delete an ended one."""
 
 import hashlib
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -30,7 +29,7 @@ from rota.web.conditions import IF_MATCH, check_match
 from rota.web.masks import check_unmasked
 from rota.web.problems import Problem, problem_of
 from rota.web.rights import Principal, Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteQuery, Route, Text, get, write
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
 
 
 class CountQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,8 +43,8 @@ class RunPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     """What to change in a queued run. `args` is a JSON merge patch: null takes an argument away."""
 
     priority: Annotated[int, Meta(ge=-PRIORITY, le=PRIORITY)] | None = None
-    due_at: datetime | None = None
-    expires_at: datetime | None = None
+    due_at: Moment | None = None
+    expires_at: Moment | None = None
     args: dict[str, Any] | None = None
     note: Text | None = None
 

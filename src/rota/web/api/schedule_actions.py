@@ -16,7 +16,7 @@ from rota.web.api.tasks import Switched
 from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, post
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteBody, Route, Text, get, post
 
 
 class TickQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,8 +30,8 @@ class TickQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class BackfillBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Which past ticks get a run. `dry_run`: only list them."""
 
-    start: datetime = field(name="from")
-    end: datetime = field(name="to")
+    start: Moment = field(name="from")
+    end: Moment = field(name="to")
     dry_run: bool = True
     note: Text | None = None
 
@@ -39,7 +39,7 @@ class BackfillBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class PauseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """`until`: ticks fire again from then on, and nobody has to resume the schedule."""
 
-    until: datetime | None = None
+    until: Moment | None = None
     note: Text | None = None
 
 
@@ -50,7 +50,7 @@ async def pause(call: Call[NoQuery, PauseBody]) -> Answer:
     found, _ = await found_schedule(call, Right.OPERATE)
     body = call.body
     if body.until is not None:
-        unix(body.until, "until")  # refuses an instant without a zone
+        unix(body.until, "until")  # refuses an instant that no clock has
     schedules = call.app.schedules
     return Answer(Switched(await schedules.pause(found.id, body.note, call.principal.name, until=body.until)))
 

@@ -1,6 +1,5 @@
 """Schedules: list, read, put in the version that was read, delete."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -32,7 +31,7 @@ from rota.web.conditions import IF_MATCH, IF_NONE_MATCH, changed, check_match, t
 from rota.web.masks import check_unmasked, masked
 from rota.web.problems import Flaw, Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteQuery, Route, Text, get, write
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
 from rota.web.submitting import call_named
 
 SCHEDULE = shape_of(ScheduleDetail)
@@ -88,8 +87,8 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     overlap: Overlap | None = None
     catch_up: CatchUp = "latest"
     grace: Annotated[float, Meta(gt=0)] | None = None
-    start: datetime | None = None
-    end: datetime | None = None
+    start: Moment | None = None
+    end: Moment | None = None
     buffer: Annotated[int, Meta(ge=1, le=BUFFER_LIMIT)] | None = None
     times: Annotated[int, Meta(ge=1, le=TIMES_LIMIT)] | None = None
     breaker: BreakerBody | None = None

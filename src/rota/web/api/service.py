@@ -1,12 +1,13 @@
 """The service about itself: health, readiness, status, and who calls."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from rota.app.core import core_of
 from rota.views.values import iso
 from rota.web.problems import Problem
-from rota.web.rights import Right
+from rota.web.rights import ROLES, Right
 from rota.web.routes import API, Answer, Call, NoQuery, Route, get
 
 
@@ -14,10 +15,17 @@ class Word(Struct, frozen=True):
     status: str
 
 
+class ReadyQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """`max_age`: at most so many seconds ago the engine of this process has claimed."""
+
+    max_age: Annotated[float, Meta(gt=0)] | None = None
+
+
 class Me(Struct, frozen=True):
-    """`namespaces`: those at /ns/NAME that the caller may enter."""
+    """`role`: null if the rights are those of no role. `namespaces`: those at /ns/NAME that the caller may enter."""
 
     name: str
+    role: str | None
     rights: list[str]
     tasks: list[str]
     expires: str | None
@@ -31,9 +39,11 @@ async def health(call: Call[NoQuery, None]) -> Answer:
     return Answer(Word("ok"))
 
 
-async def ready(call: Call[NoQuery, None]) -> Answer:
+async def ready(call: Call[ReadyQuery, None]) -> Answer:
     """200 if the store answers and the engine of this process, if it has one, has claimed lately."""
-    if not await call.app.health():
+    engine, most = core_of(call.app).lifecycle.engine, call.query.max_age
+    old = engine is not None and most is not None and engine.claimed_for > most
+    if old or not await call.app.health():
         raise Problem(503, "not ready", headers={"Retry-After": "1"})
     return Answer(Word("ready"))
 
@@ -45,12 +55,13 @@ async def status(call: Call[NoQuery, None]) -> Answer:
 async def me(call: Call[NoQuery, None]) -> Answer:
     who = call.principal
     names = [name for name in call.request.app.state.namespaces if who.enters(name)]
-    return Answer(Me(who.name, sorted(who.rights), list(who.tasks), iso(who.expires), names))
+    role = next((role for role, rights in ROLES.items() if rights == who.rights), None)
+    return Answer(Me(who.name, role, sorted(who.rights), list(who.tasks), iso(who.expires), names))
 
 
 ROUTES: list[Route[Any, Any]] = [
     get("/health", "Is this process alive?", None, health, Word, open=True, also=(503,)),
-    get("/ready", "Can this process do its work?", None, ready, Word, open=True, also=(503,)),
+    get("/ready", "Can this process do its work?", None, ready, Word, ReadyQuery, open=True, also=(422, 503)),
     get("/status", "The engine of this process", Right.READ, status, {"type": "object"}),
     get(f"{API}/me", "Who calls, and what the caller may do", None, me, Me),
 ]

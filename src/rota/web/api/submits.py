@@ -2,9 +2,9 @@
 
 import hashlib
 import re
-from datetime import datetime
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -15,10 +15,11 @@ from rota.domain.policy import Lost, Retry
 from rota.domain.run import NewRun
 from rota.errors import Refused
 from rota.web.api.runs import MOST_WAIT, ended_by, shown
-from rota.web.problems import Problem, problem_of
+from rota.web.inputs import decoded
+from rota.web.problems import Flaw, Problem, problem_of
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, Route, Text, write
-from rota.web.submitting import call_named
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, Text, write
+from rota.web.submitting import call_named, with_parameters
 
 BATCH = 1000
 PREFER = "Prefer"
@@ -37,8 +38,8 @@ class RunBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     queue: Text | None = None
     priority: Annotated[int, Meta(ge=-100, le=100)] | None = None
     delay: Annotated[float, Meta(ge=0)] | None = None
-    at: datetime | None = None
-    expires: float | datetime | None = None
+    at: Moment | None = None
+    expires: float | Moment | None = None
     unique: Unique | None = None
     within: Annotated[float, Meta(gt=0)] | None = None
     join: Join | None = None
@@ -75,7 +76,10 @@ class NewRunBody(RunBody, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
-    runs: Annotated[list[NewRunBody], Meta(max_length=BATCH)]
+    """`runs`: each as the body of `POST /runs`. Each is read for itself, so that one that does not fit harms no
+    other."""
+
+    runs: Annotated[list[msgspec.Raw], Meta(max_length=BATCH)]
 
 
 class Submitted(Struct, frozen=True, omit_defaults=True):
@@ -95,6 +99,7 @@ class BatchItem(Struct, frozen=True, omit_defaults=True):
     run: str | None = None
     reason: str | None = None
     detail: str | None = None
+    errors: list[Flaw] = []
 
 
 class BatchAnswer(Struct, frozen=True):
@@ -142,15 +147,22 @@ async def submit_batch(call: Call[NoQuery, Batch]) -> Answer:
     """Put all good runs of the batch in one step. A bad run harms no other."""
     items: list[BatchItem | None] = []
     runs: list[NewRun] = []
-    for body in call.body.runs:
+    for place, given in enumerate(call.body.runs):
         try:
+            body = decoded(given, NewRunBody, f"/runs/{place}")
             made = await call_named(call, body.task, body.args, body.options(), body.unknown_ok)
             runs.append(await made.run(call.client))
             items.append(None)
-        except Problem as problem:
-            items.append(BatchItem(problem.status, reason=problem.reason, detail=problem.detail))
+        except Problem as misfit:
+            problem = await with_parameters(call.app, misfit, None)
+            errors = [Flaw(_within(place, flaw.pointer), flaw.detail) for flaw in problem.errors]
+            items.append(BatchItem(problem.status, reason=problem.reason, detail=problem.detail, errors=errors))
     decisions = iter((await call.client.put(runs)).items if runs else [])
     return Answer(BatchAnswer([_item(next(decisions)) if item is None else item for item in items]))
+
+
+def _within(place: int, pointer: str) -> str:
+    return pointer if pointer.startswith(f"/runs/{place}") else f"/runs/{place}{pointer}"
 
 
 def _item(decision: Decision) -> BatchItem:

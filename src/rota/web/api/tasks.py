@@ -1,7 +1,6 @@
 """Tasks: what the code defines and what the store knows of them; pause, resume, touch, why."""
 
 from contextlib import suppress
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -27,8 +26,8 @@ from rota.web.conditions import IF_NONE_MATCH
 from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, Route, Text, get, write
-from rota.web.submitting import call_named
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, Text, get, write
+from rota.web.submitting import call_named, touch_named
 
 TASK = shape_of(TaskView)
 
@@ -55,11 +54,14 @@ class SwitchBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 class TaskPauseBody(SwitchBody, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`key`: only the runs of this key. `until`: the pause of a task ends then by itself."""
 
-    until: datetime | None = None
+    until: Moment | None = None
 
 
 class TouchBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`key`: in place of the key that the task makes of its arguments."""
+
     args: dict[str, Any] = {}
+    key: Text | None = None
     note: Text | None = None
 
 
@@ -153,7 +155,8 @@ async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
     name = call.path["name"]
     if not call.principal.may(Right.SUBMIT, name):
         raise Problem(403, f"{call.principal.name} needs the right {Right.SUBMIT} for the task {name}")
-    decision = await call.app.touch(name, **call.body.args)
+    args, key = call.body.args, call.body.key
+    decision = await (call.app.touch(name, **args) if key is None else touch_named(call, name, args, key))
     due_at = None
     if decision.run:
         with suppress(RunNotFound):  # it has ended and gone meanwhile

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from rota.views.triggers import TriggerView, read_trigger, trigger_view
 from rota.web.inputs import unix
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, Route, post
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, post
 
 
 class TriggerBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -17,7 +17,7 @@ class TriggerBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     text: Annotated[str, Meta(min_length=1, max_length=1000)]
     tz: Annotated[str, Meta(max_length=100)] | None = None
-    after: datetime | None = None
+    after: Moment | None = None
     count: Annotated[int, Meta(ge=1, le=500)] = 10
 
 
