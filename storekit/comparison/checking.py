@@ -7,7 +7,7 @@ from rota.domain.decision import DecisionCount
 from rota.domain.fan import Fan
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
-from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store, Total, What
+from rota.store import Claim, Freeze, MarkRow, RowQuery, RunQuery, Store, Total, What
 from storekit.comparison.folding import Folded
 from storekit.model import claim, holds
 from storekit.model.book import ANY, ATTEMPTS_SHOWN, Book, Mark, Row
@@ -171,8 +171,14 @@ class Checks:
         fans = {row.id: (row.total, row.allowed, row.ended, row.failed) for row in (await self.store.rows(Fan)).items}
         agree("fans", fans, {id: (fan.total, fan.allowed, fan.ended, fan.failed) for id, fan in self.book.fans.items()})
         await self.check_decisions()
+        await self.check_freeze()
         depths = {(row.task, row.queued, row.running, row.paused) for row in (await self.store.depths()).items}
         assert {row for row in depths if any(row[1:])} == self.counted()
+
+    async def check_freeze(self) -> None:
+        reply = await self.store.rows(Freeze)
+        known = self.book.frozen(reply.now)
+        assert [(row.until, row.note) for row in reply.items] == ([(known.until, known.note)] if known else [])
 
     async def check_decisions(self) -> None:
         decided = (await self.store.rows(DecisionCount, RowQuery(limit=1000))).items

@@ -7,6 +7,7 @@ from storekit.comparison import drawing
 from storekit.comparison.drawing import Dice
 from storekit.comparison.telling import RunStory
 from storekit.model import admit, control
+from storekit.model.book import Freeze
 
 
 class Story(RunStory):
@@ -45,10 +46,24 @@ class Story(RunStory):
 
     async def control_tasks(self, dice: Dice) -> None:
         command, note = dice.choice(drawing.COMMANDS), dice.choice([None, "why"])
-        task = dice.choice([*self.tasks, "never"])
-        reply = await self.store.control(command, [task], note, of=Scope.TASKS)
+        task, until = dice.choice([*self.tasks, "never"]), await self.draw_end(dice)
+        reply = await self.store.control(command, [task], note, of=Scope.TASKS, until=until)
         self.book.now = reply.now
-        assert reply.items == [control.control_task(self.book, command, task, note)]
+        assert reply.items == [control.control_task(self.book, command, task, note, until)]
+
+    async def draw_end(self, dice: Dice) -> float | None:
+        """Return when a pause or a freeze ends by itself: mostly never, or soon."""
+        return await self.now() + dice.choice(drawing.STEPS) if dice.rarely(2) else None
+
+    async def freeze(self, dice: Dice) -> None:
+        """Freeze the store, or thaw it."""
+        wanted = None if dice.rarely(2) else Freeze(await self.draw_end(dice), dice.choice([None, "why"]))
+        if wanted is None:
+            reply = await self.store.freeze(False)
+        else:
+            reply = await self.store.freeze(True, wanted.until, wanted.note)
+        self.book.now = reply.now
+        assert reply.items == [control.freeze(self.book, wanted)]
 
     async def control_keys(self, dice: Dice) -> None:
         """Pause keys, resume them, or try another command, which does nothing."""
@@ -62,7 +77,9 @@ class Story(RunStory):
         assert reply.items == [control.control_key(self.book, command, *name, note) for name in names]
 
     async def resume_tasks(self, dice: Dice) -> None:
-        """Resume tasks: in a story with only paused tasks nothing happens."""
+        """Resume tasks and thaw the store: in a story with only paused tasks nothing happens."""
+        await self.store.freeze(False)
+        self.book.freeze = None
         reply = await self.store.control(Command.RESUME, self.tasks, of=Scope.TASKS)
         self.book.now = reply.now
         assert reply.items == [control.control_task(self.book, "resume", task, None) for task in self.tasks]

@@ -39,6 +39,7 @@ WEIGHTS = {
     "control": 3,
     "control_tasks": 1,
     "control_keys": 2,
+    "freeze": 1,
     "edit": 3,
     "resume_tasks": 1,
     "declare_tasks": 1,

@@ -122,6 +122,7 @@ class Task:
 
     enabled: bool = True
     paused: bool = False
+    paused_until: float | None = None
     total: int | None = None
     per_key: int | None = None
     interval: float | None = None
@@ -133,9 +134,20 @@ class Task:
     """The weights of the shares; None: the runs take no turns."""
     paused_keys: frozenset[str] = frozenset()
 
+    def is_paused(self, now: float) -> bool:
+        return self.paused and (self.paused_until is None or self.paused_until > now)
+
     @property
     def gated(self) -> bool:
         return (self.total or self.per_key or self.interval) is not None or bool(self.limits or self.paused_keys)
+
+
+@dataclass
+class Freeze:
+    """Nothing starts until `until`; None: until a thaw."""
+
+    until: float | None
+    note: str | None
 
 
 @dataclass
@@ -187,6 +199,7 @@ class Book:
     unclear: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Marks that this step of the story may or may not have written."""
     fans: dict[str, Fan] = field(default_factory=dict[str, Fan])
+    freeze: Freeze | None = None
     schedules: Schedules = field(default_factory=Schedules)
     decisions: Decisions = field(default_factory=Decisions)
 
@@ -203,6 +216,10 @@ class Book:
         """Return the run if `worker` has it by the claim with this fence."""
         row = self.rows.get(id)
         return row if row and row.state == "running" and (row.fence, row.holder) == (fence, worker) else None
+
+    def frozen(self, now: float) -> Freeze | None:
+        ended = self.freeze is not None and self.freeze.until is not None and self.freeze.until <= now
+        return None if ended else self.freeze
 
     def in_group(self, group: str) -> list[Row]:
         """Return the waiting runs of a group."""

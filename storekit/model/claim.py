@@ -84,7 +84,8 @@ def serves(request: ClaimRequest, row: Row) -> bool:
 
 def is_due(book: Book, row: Row) -> bool:
     task = book.task(row.new.task)
-    return row.state == "queued" and row.due <= book.now and not row.needs and task.enabled and not task.paused
+    starts = task.enabled and not task.is_paused(book.now) and book.frozen(book.now) is None
+    return row.state == "queued" and row.due <= book.now and not row.needs and starts
 
 
 def may_start(book: Book, row: Row) -> bool:
@@ -130,7 +131,8 @@ def hand(book: Book, row: Row, worker: str, until: float, now: float) -> None:
     assert not row.too_late(now)
     assert not book.task(row.new.task).gated
     assert book.task(row.new.task).enabled
-    assert not book.task(row.new.task).paused
+    assert not book.task(row.new.task).is_paused(now)
+    assert book.frozen(now) is None
     start(book, row, worker, until)
     book.handed[worker] = row.id, row.fence
     book.batches[worker] = [book.handed[worker]]

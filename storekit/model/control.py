@@ -10,7 +10,7 @@ from rota.domain.spec import TaskSpec, limit_row
 from rota.store import MarkRow, RunEdit
 from storekit.model import holds
 from storekit.model.admit import start_afresh
-from storekit.model.book import Book, Mark, Row, Task
+from storekit.model.book import Book, Freeze, Mark, Row, Task
 
 WORDS = {"cancel": "cancelled", "drop": "dropped", "pause": "paused", "resume": "resumed"}
 
@@ -84,8 +84,15 @@ def edit(book: Book, edit: RunEdit) -> str:
     return "changed"
 
 
-def control_task(book: Book, command: str, name: str, note: str | None) -> int:
-    """Cancel and drop end the waiting runs of a task; pause and resume are about the task itself."""
+def freeze(book: Book, wanted: Freeze | None) -> bool:
+    """Freeze the store, or thaw it (None). Return whether that changed anything."""
+    known, book.freeze = book.frozen(book.now), wanted
+    return known != wanted
+
+
+def control_task(book: Book, command: str, name: str, note: str | None, until: float | None = None) -> int:
+    """Cancel and drop end the waiting runs of a task; pause and resume are about the task itself. A later pause moves
+    the end of an earlier one."""
     task, changed = book.task(name), 0
     if command in ("cancel", "drop"):
         waiting = [row for row in book.rows.values() if row.new.task == name and row.waiting]
@@ -95,10 +102,12 @@ def control_task(book: Book, command: str, name: str, note: str | None) -> int:
         for row in waiting:
             holds.release(book, row)
         changed = len(waiting)
-    elif task.paused != (command == "pause"):
-        task.paused = command == "pause"
-        book.tasks[name] = task
-        changed = 1
+    elif command == "resume" or until is None or until > book.now:
+        pausing, before = command == "pause", task.is_paused(book.now)
+        if before != pausing or (pausing and task.paused_until != until):
+            task.paused, task.paused_until = pausing, until if pausing else None
+            book.tasks[name] = task
+            changed = 1
     if changed:
         book.decisions.add(name, None, WORDS[command], book.now, count=changed, note=note)
     return changed
@@ -140,6 +149,7 @@ def declare(book: Book, item: TaskSpec | Schedule) -> str:
     task = Task(
         enabled=item.enabled,
         paused=known is not None and known.paused,
+        paused_until=None if known is None else known.paused_until,
         total=limit.total if limit else None,
         per_key=limit.per_key if limit else None,
         interval=rate.per / rate.n if rate else None,
