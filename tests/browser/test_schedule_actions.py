@@ -1,11 +1,12 @@
 """What people do with schedules: run now, pause until, backfill with a preview, add, edit, and meet a conflict."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
-from rota import Cron, DailyAt, Retry, Rota
+from rota import Breaker, Cron, DailyAt, Retry, Rota
 from rota.domain.schedule import Schedule
 from rota.store import RowQuery
 from rota.views.schedules import policy_of
@@ -24,11 +25,11 @@ def an_app() -> Rota:
     return app
 
 
-async def put(app: Rota, id: str = "nightly") -> None:
+async def put(app: Rota, id: str = "nightly", **more: Any) -> None:
     retry = Retry(7, backoff="linear", delay=3.0)
     call = app.tasks["report"].bind("monday")
     await app.schedules.put(
-        id, DailyAt(2, tz="Europe/Berlin"), call, timeout=30, retry=retry, lost="fail", expect="07:00"
+        id, DailyAt(2, tz="Europe/Berlin"), call, timeout=30, retry=retry, lost="fail", expect="07:00", **more
     )
 
 
@@ -125,10 +126,16 @@ async def test_a_new_schedule_is_explained_while_it_is_typed(open_room: OpenRoom
     assert (await stored(app, "weekly")).trigger.startswith("daily 02:30")
 
 
-async def test_an_edit_keeps_what_the_form_does_not_show(open_room: OpenRoom) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [{"overlap": "buffer", "buffer": 7, "times": 9}, {"breaker": Breaker(3, cool_down=600)}],
+    ids=["buffer", "breaker"],
+)
+async def test_an_edit_keeps_what_the_form_does_not_show(open_room: OpenRoom, more: dict[str, Any]) -> None:
     app = an_app()
     room = await open_room(app)
-    await put(app)
+    await put(app, **more)
+    options = await stored(app, "nightly")
     before = policy_of(await stored(app, "nightly"))
     page = await opened(room)
     await press(page, "Edit …")
@@ -138,6 +145,8 @@ async def test_an_edit_keeps_what_the_form_does_not_show(open_room: OpenRoom) ->
     after = await stored(app, "nightly")
     assert after.trigger.startswith("daily 03:30")
     assert policy_of(after) == before
+    kept = (options.overlap, options.buffer, options.times, options.guards)
+    assert (after.overlap, after.buffer, after.times, after.guards) == kept
     assert (before.timeout, before.lost, before.retry.limit) == (30, "fail", 7)
     assert (await stored(app, "expect:nightly")).deadline is not None
 
