@@ -62,10 +62,12 @@ async def test_a_bound_call_submits_itself(app: Rota) -> None:
 
 
 async def test_what_other_processes_published_is_read(app: Rota) -> None:
-    with pytest.raises(UnknownTask):
+    with pytest.raises(UnknownTask, match="run `rota sync`"):
         await app.published("resize")
     async with app:
         spec = await app.published("resize")
+        with pytest.raises(UnknownTask, match="did you mean resize"):
+            await app.published("resiez")
     assert (spec.name, spec.parameters, spec.key) == ("resize", ("path", "width"), "{path}")
 
 

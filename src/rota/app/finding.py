@@ -10,6 +10,7 @@ from rota.client.handle import any_json
 from rota.client.operations import Operated, undo
 from rota.domain.intake import instant
 from rota.domain.spec import TaskSpec
+from rota.domain.text import did_you_mean
 from rota.errors import InvalidOptions, UnknownTask
 from rota.store import Instant, RowQuery, RunQuery
 from rota.task import definition_of
@@ -101,7 +102,9 @@ class Finding:
         limits, retries and whether it is paused. Raises UnknownTask if no worker has published the task."""
         found = (await self._core.client.rows(TaskSpec, RowQuery(names=[task]))).items
         if not found or not found[0].executor:
-            raise UnknownTask(f"no worker has published a task {task}")
+            known = [spec.name for spec in (await self._core.client.rows(TaskSpec)).items if spec.executor]
+            hint = did_you_mean(task, known, "; start one that has its code, or run `rota sync` with it")
+            raise UnknownTask(f"no worker has published a task {task}{hint}")
         return found[0]
 
 
