@@ -1,6 +1,7 @@
 """Attacks on the service, each as a test. `docs/security.md` names the tests of all rules, also those elsewhere."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
@@ -81,8 +82,9 @@ async def test_control_characters_in_keys_are_refused(caller: Caller, key: str) 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "\x1b]0;title\x07\x9b2J", "\u202egnp.exe"])
 async def test_hostile_text_comes_back_as_json_and_as_nothing_else(app: Rota, caller: Caller, text: str) -> None:
-    @app.task
+    @app.task(logs=True)
     async def fail(said: str) -> None:
+        logging.getLogger("jobs").warning("they say %s", said)
         raise ValueError(said)
 
     async with caller() as http, app:
@@ -91,7 +93,11 @@ async def test_hostile_text_comes_back_as_json_and_as_nothing_else(app: Rota, ca
         assert answer.headers["content-type"] == "application/json"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.json()["args"]["said"] == text
-        assert not {"\x1b", "\x07"} & set(answer.text), "JSON escapes what a terminal would obey"
+        tail = await http.get(f"{RUNS}/{id}/log")
+        assert tail.headers["content-type"] == "application/json"
+        assert "they say" in tail.text
+        for each in (answer, tail):
+            assert not {"\x1b", "\x07"} & set(each.text), "JSON escapes what a terminal would obey"
 
 
 async def test_a_secret_is_in_no_traceback_and_in_no_span(

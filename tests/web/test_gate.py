@@ -32,6 +32,18 @@ async def test_every_route_asks_for_its_right(route: object, role: str | None, c
         assert answer.json()["right"] == route.right
 
 
+async def test_the_table_of_rights_has_every_route_of_the_document(caller: Caller) -> None:
+    """The document describes itself, too: any credential reads it, and no stranger."""
+    paths = (await caller("worker").get("/api/v1/openapi.json")).json()["paths"]
+    described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert described == {(route.method, route.template) for route in ROUTES} | {("GET", "/api/v1/openapi.json")}
+    assert all(
+        route.open or route.right or route.template.startswith(("/api/v1/me", "/api/v1/session")) for route in ROUTES
+    )
+    for role in ROLES:
+        assert (await caller(role).get("/api/v1/openapi.json")).status_code == 200
+
+
 async def test_nothing_is_told_to_strangers_not_even_what_exists(caller: Caller) -> None:
     for path in ("/", "/nothing", RUNS, "/api/v1/openapi.json", "/metrics"):
         assert (await caller(None).get(path)).status_code == 401
@@ -63,7 +75,8 @@ async def test_a_page_of_another_site_cannot_write_with_the_cookie_of_its_visito
 async def test_bodies_are_bounded_in_size_depth_and_kind(caller: Caller) -> None:
     http = caller()
     json = {"Content-Type": "application/json"}
-    assert (await http.post(RUNS, content=b"x" * (BODY_LIMIT + 1), headers=json)).status_code == 413
+    for size in (BODY_LIMIT + 1, 10_000_000):
+        assert (await http.post(RUNS, content=b"x" * size, headers=json)).status_code == 413
 
     async def endless() -> object:
         while True:
@@ -82,6 +95,21 @@ async def test_strange_names_find_nothing_and_break_nothing(caller: Caller) -> N
         answer = await http.get(f"{RUNS}/{name}")
         assert answer.status_code == 404
         assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("name", ["%00", "a%0d%0aSet-Cookie:x=1", "%1b%5b2J", "..%2f..%2fetc%2fpasswd"])
+async def test_strange_names_cannot_be_given_either(name: str, caller: Caller) -> None:
+    """Control characters are refused. A path of files is a name as any other: no name is a file."""
+    http = caller()
+    call = {"trigger": "every 1h", "task": "add", "args": {"a": 1}}
+    for path, body in ((f"schedules/{name}", call), (f"tasks/{name}", {}), (f"marks/add/{name}", {})):
+        answer = await http.put(f"/api/v1/{path}", json=body)
+        fits = name.startswith("..") and not path.startswith("tasks")
+        assert answer.status_code in ((201, 204) if fits else (404, 422)), (path, answer.text)
+        assert "set-cookie" not in answer.headers
+    for field in ("key", "queue", "id"):
+        answer = await http.post(RUNS, json={"task": "add", "args": {"a": 1}, field: "a\r\nb"})
+        assert answer.status_code == 422, field
 
 
 async def test_every_answer_has_its_id_and_the_headers_of_security(caller: Caller) -> None:

@@ -71,6 +71,25 @@ def test_the_file_of_tokens_is_read_again_when_it_changes(tmp_path: Path) -> Non
     assert tokens.find(second) is None
 
 
+def test_a_forged_token_is_nobodys(tmp_path: Path) -> None:
+    token, file = new_token(), tmp_path / "tokens.toml"
+    file.write_text(f'[ada]\nsha256 = "{fingerprint(token)}"\nrole = "admin"\n')
+    tokens = Tokens(file=file)
+    assert tokens.find(token) is not None
+    forged = [
+        new_token(),
+        token[:-1],
+        token + "0",
+        token.upper(),
+        token[5:],
+        fingerprint(token),
+        "rota_",
+        "\x00",
+        "é" * 40,
+    ]
+    assert [each for each in forged if tokens.find(each) is not None] == []
+
+
 def test_a_token_has_a_checksum() -> None:
     made = new_token()
     assert well_formed(made)
