@@ -10,7 +10,7 @@ from rota import Breaker, Cron, DailyAt, Retry, Rota
 from rota.domain.schedule import Schedule
 from rota.store import RowQuery
 from rota.views.schedules import policy_of
-from tests.browser.acting import press, said
+from tests.browser.acting import press, row, said
 from tests.browser.conftest import OpenRoom
 from tests.browser.room import Room
 
@@ -171,3 +171,22 @@ async def test_a_conflict_shows_both_versions_and_nothing_is_lost(open_room: Ope
     await press(dialog, "Save mine over theirs")
     await said(page, "nightly saved")
     assert (await stored(app, "nightly")).trigger.startswith("daily 04:00")
+
+
+async def test_all_schedules_that_a_filter_finds_are_paused_until_the_undo(open_room: OpenRoom) -> None:
+    app = an_app()
+    for name in ("print-a", "print-b", "clean"):
+        await app.schedules.put(name, DailyAt(2), app.tasks["report"].bind())
+    room = await open_room(app, works=False)
+    page = await room.open("/schedules?q=print")
+    await press(page, "Pause all 2 shown …")
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("print-a, print-b")
+    await dialog.get_by_label("Why?").fill("the disk is full")
+    await press(dialog, "Pause")
+    await said(page, "Paused 2 schedules")
+    await expect(row(page, "the disk is full")).to_have_count(2)
+    assert {each.id for each in await app.schedules.list() if each.paused} == {"print-a", "print-b"}
+    await page.locator(".toast").get_by_role("button", name="Undo").click()
+    await said(page, "Resumed 2 schedules")
+    assert not [each.id for each in await app.schedules.list() if each.paused]

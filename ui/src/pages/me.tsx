@@ -42,7 +42,7 @@ export default function MePage() {
             <Choice name="Times" of={zone} values={ZONES} words={ZONE_WORDS} />
             <Choice name="Rows" of={density} values={DENSITIES} words={{ dense: "dense", roomy: "roomy" }} />
           </div>
-          <div class="field trace">
+          <div class="field traces">
             <label for="trace-address">Where traces are ({"{trace}"} stands for the id of one)</label>
             <input id="trace-address" type="text" placeholder="https://traces.example.org/{trace}" value={traceAddress.value} onInput={(event) => (traceAddress.value = event.currentTarget.value)} />
           </div>

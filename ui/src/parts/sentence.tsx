@@ -17,7 +17,7 @@ function pieceOf(piece: string, index: number, copies: boolean): ComponentChildr
     return (
       <span key={index}>
         <code>{command}</code>
-        {copies && (
+        {copies && command.startsWith("rota ") && (
           <>
             {" "}
             <CopyButton text={command} />

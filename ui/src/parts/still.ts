@@ -25,8 +25,12 @@ export function useStill<T>(rows: readonly T[], keyOf: (row: T) => string): Stil
   const focused = useSignal(false);
   const order = useRef<string[]>([]);
   const known = useRef(new Map<string, T>());
+  const asked = useRef(false);
+  const shows = useSignal(0);
   const current = new Map(rows.map((row) => [keyOf(row), row]));
-  if (!pointed.value && !focused.value) {
+  void shows.value;
+  if ((!pointed.value && !focused.value) || asked.current) {
+    asked.current = false;
     order.current = [...current.keys()];
     known.current = current;
   } else {
@@ -37,7 +41,11 @@ export function useStill<T>(rows: readonly T[], keyOf: (row: T) => string): Stil
     rows: order.current.map((key) => known.current.get(key) as T),
     fresh: [...current.keys()].filter((key) => !places.has(key)).length,
     isGone: (row) => !current.has(keyOf(row)),
-    show: () => (pointed.value = focused.value = false),
+    show: () => {
+      asked.current = true;
+      focused.value = false; // the button that was pressed may be gone now
+      shows.value += 1;
+    },
     hold: {
       onPointerEnter: (event) => (pointed.value = event.pointerType === "mouse"),
       onPointerLeave: () => (pointed.value = false),

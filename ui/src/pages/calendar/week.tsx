@@ -53,12 +53,15 @@ function Hours({ day, most }: { day: Day; most: number }) {
   const hour = day.seats.indexOf(peak);
   const label = peak ? `At most ${peak < 0.1 ? "less than 0.1" : peak.toFixed(1)} seats, from ${String(hour).padStart(2, "0")}:00` : "No seat is needed";
   return (
-    <svg class="hours" viewBox="0 0 120 18" preserveAspectRatio="none" role="img" aria-label={label}>
-      <title>{label}</title>
-      {day.seats.map((value, at) => {
-        const height = value ? Math.max(2, (value / most) * 18) : 0.8;
-        return <rect key={at} x={at * 5} y={18 - height} width="4" height={height} data-busy={value > 0} />;
-      })}
-    </svg>
+    <>
+      <svg class="hours" viewBox="0 0 120 18" preserveAspectRatio="none" role="img" aria-label={label}>
+        <title>{label}</title>
+        {day.seats.map((value, at) => {
+          const height = value ? Math.max(2, (value / most) * 18) : 0.8;
+          return <rect key={at} x={at * 5} y={18 - height} width="4" height={height} data-busy={value > 0} />;
+        })}
+      </svg>
+      <p class="dim peak">{peak ? `up to ${peak < 0.1 ? "0.1" : peak.toFixed(1)} seats` : "no seat"}</p>
+    </>
   );
 }

@@ -7,6 +7,7 @@ import { hrefOf, place, setQuery } from "../../app/router";
 import { may } from "../../app/session";
 import { act } from "../../parts/act";
 import { Empty, Show } from "../../parts/empty";
+import { holderOf } from "../../parts/holder";
 import { RunLink, TaskLink, WhyLink } from "../../parts/link";
 import { Head } from "../../parts/page";
 import { markOf, StateMark, wordOf } from "../../parts/state";
@@ -52,7 +53,7 @@ export default function FlowPage({ params }: PageProps) {
                 </button>
               </>
             )}
-            <WhyLink subject={`${found.flow}@${found.period}`} />
+            <WhyLink subject={holderOf(found)} />
           </Head>
           {resetting.value && <ResetDialog flow={found} onClose={() => (resetting.value = false)} done={reload} />}
           <Period steps={stepsOf(found)} reload={reload} />

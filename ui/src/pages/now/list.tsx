@@ -30,7 +30,12 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
   return (
     <section class="needs" aria-label="Needs you" {...still.hold}>
       <h2>
-        {counted(needs.length, "thing")} {needs.length === 1 ? "needs" : "need"} you
+        {counted(needs.length, "thing")} {needs.length === 1 ? "needs" : "need"} you{" "}
+        {still.fresh > 0 && (
+          <button type="button" class="pill new" onClick={still.show}>
+            {counted(still.fresh, "new one")}: show
+          </button>
+        )}
       </h2>
       <ol>
         {shown.map((need) => (
@@ -47,7 +52,7 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
         ))}
       </ol>
       {needs.length > shown.length && (
-        <button type="button" class="more" onClick={() => (all.value = true)}>
+        <button type="button" class="more" onClick={() => { all.value = true; still.show(); }}>
           Show {counted(needs.length - shown.length, "other")}: {needs.slice(shown.length, shown.length + 3).map((need) => need.title).join(" · ")}
           {needs.length > shown.length + 3 ? " …" : ""}
         </button>

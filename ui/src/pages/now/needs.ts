@@ -64,7 +64,9 @@ function withoutWorker({ tasks, workers }: Picture): Need[] {
     }));
 }
 
-function stuckWorkers({ workers }: Picture): Need[] {
+/** A thread that does not end belongs to a run that timed out: the answer is there. */
+function stuckWorkers({ workers, errors }: Picture): Need[] {
+  const timedOut = errors.find((group) => lastName(group.type) === "TimeoutError")?.runs[0];
   return workers
     .filter((worker) => worker.standing === "silent" || (worker.overdue > 0 && worker.standing !== "stopped"))
     .map((worker) => ({
@@ -72,7 +74,7 @@ function stuckWorkers({ workers }: Picture): Need[] {
       weight: 90,
       title: worker.overdue > 0 ? `${worker.name} has ${counted(worker.overdue, "thread")} that ${worker.overdue === 1 ? "does" : "do"} not end` : `${worker.name} is silent`,
       detail: `heard ${span(worker.silent_for)} ago; ${worker.held} of ${worker.seats} seats are taken`,
-      subject: worker.tasks[0] ?? worker.name,
+      subject: (worker.overdue > 0 ? timedOut : undefined) ?? worker.tasks[0] ?? worker.name,
       fix: { kind: "open", path: "/workers", name: "Look at the workers" },
     }));
 }
@@ -151,7 +153,7 @@ function breakers({ decisions }: Picture): Need[] {
     }));
 }
 
-function flowTroubles({ flows }: Picture): Need[] {
+function flowTroubles({ flows, holders }: Picture): Need[] {
   return flows
     .filter((flow) => flow.failed > 0 || flow.blocked > 0)
     .map((flow) => ({
@@ -159,13 +161,13 @@ function flowTroubles({ flows }: Picture): Need[] {
       weight: flow.failed ? 58 : 52,
       title: `${flow.flow} ${flow.period} is ${flow.failed ? "failing" : "blocked"}`,
       detail: `${counted(flow.failed, "step")} failed, ${flow.blocked} blocked, ${flow.done} of ${flow.steps} done`,
-      subject: flow.flow,
+      subject: holders.get(flow.flow) ?? flow.flow,
       fix: { kind: "open", path: `/flows/${encodeURIComponent(flow.flow)}`, name: "Open the flow" },
     }));
 }
 
 /** Ticks that made no run, late deadlines, and failures that no group of errors tells already. */
-function badTicks({ schedules, errors }: Picture): Need[] {
+function badTicks({ schedules, errors, flows }: Picture): Need[] {
   const told = new Set(errors.slice(0, 6).map((group) => group.task));
   return schedules
     .filter((row) => row.state === "active" && row.last !== null && !GOOD.includes(row.last))
@@ -175,9 +177,14 @@ function badTicks({ schedules, errors }: Picture): Need[] {
       weight: row.last === "late" ? 57 : row.last === "failed" ? 50 : 40,
       title: tickTitle(row.id, row.last ?? ""),
       detail: row.last === "late" ? `it should have succeeded by now; expected ${row.words}` : `${wordOf(row.last ?? "")}; ${row.words}`,
-      subject: row.id,
-      fix: { kind: "open", path: `/schedules/${encodeURIComponent(row.id)}`, name: "Open the schedule" },
+      subject: row.last === "late" ? row.task : row.id, // a deadline makes no runs: what holds the work knows its task
+      fix: openTick(row.id, flows.find((flow) => row.id.startsWith(`expect:${flow.flow}/`))?.flow),
     }));
+}
+
+function openTick(id: string, flow: string | undefined): Fix {
+  if (flow) return { kind: "open", path: `/flows/${encodeURIComponent(flow)}`, name: "Open the flow" };
+  return { kind: "open", path: `/schedules/${encodeURIComponent(id)}`, name: "Open the schedule" };
 }
 
 function tickTitle(id: string, last: string): string {

@@ -1,6 +1,7 @@
 import { ask } from "../../api/client";
 import type { DecisionCount, ErrorGroup, FlowRow, ScheduleRow, Stat, Task, Worker } from "../../api/types";
 import { now } from "../../app/clock";
+import { holderOf } from "../../parts/holder";
 
 const MINUTES = 60;
 
@@ -20,6 +21,8 @@ export interface Picture {
   schedules: ScheduleRow[];
   workers: Worker[];
   flows: FlowRow[];
+  /** The task that tells what holds a flow up, by the name of the flow. */
+  holders: Map<string, string>;
   errors: ErrorGroup[];
   decisions: DecisionCount[];
   pulses: Pulse[];
@@ -43,11 +46,21 @@ export async function readNow(signal: AbortSignal): Promise<Picture> {
     schedules: schedules.items,
     workers: workers.items,
     flows: flows.items,
+    holders: await holdersOf(flows.items, signal),
     errors: errors.items,
     decisions: decisions.items,
     pulses: tasks.items.map((task) => pulseOf(task, stats.items, at)),
     now: at,
   };
+}
+
+const MOST_FLOWS = 4;
+
+/** `why` knows tasks: a blocked step says what blocks it and what to do; else the step that failed is asked. */
+async function holdersOf(flows: FlowRow[], signal: AbortSignal): Promise<Map<string, string>> {
+  const troubled = flows.filter((flow) => flow.failed > 0 || flow.blocked > 0).slice(0, MOST_FLOWS);
+  const found = await Promise.all(troubled.map((flow) => ask("GET /flows/{name}", { path: { name: flow.flow }, signal })));
+  return new Map(found.map((flow) => [flow.flow, holderOf(flow)]));
 }
 
 function pulseOf(task: Task, stats: Stat[], at: number): Pulse {

@@ -47,7 +47,7 @@ export function Audit() {
                 { name: "from", extra: true, cell: (row) => <span class="dim">{[row.via, row.address].filter(Boolean).join(" ")}</span> },
                 { name: "action", cell: (row) => <span class={row.result === "done" || row.result === "ok" ? undefined : "warning"}>{row.action}</span> },
                 { name: "result", extra: true, cell: (row) => row.result },
-                { name: "changed", right: true, extra: true, cell: (row) => `${count(row.changed)} of ${count(row.count)}` },
+                { name: "changed", right: true, extra: true, cell: (row) => (row.count ? `${count(row.changed)} of ${count(row.count)}` : <span class="dim">–</span>) },
                 { name: "what", cell: (row) => <Subjects row={row} /> },
                 { name: "why", wide: true, cell: (row) => (row.note ? `“${row.note}”` : "") },
                 { name: "", cell: (row) => UNDOABLE.test(row.action) && row.changed > 0 && <Undo row={row} reload={rows.reload} /> },

@@ -1,4 +1,4 @@
-import type { Run } from "../../api/types";
+import type { Run, RunError } from "../../api/types";
 import { now } from "../../app/clock";
 import { span } from "../../app/format";
 import { lastName, wordOf } from "../../parts/state";
@@ -65,7 +65,7 @@ export function Attempts({ run }: { run: Run }) {
         ))}
       </div>
       <ol>
-        {run.attempts.map((attempt) => (
+        {run.attempts.map((attempt, index) => (
           <li key={attempt.fence}>
             <span class="outcome" data-kind={attempt.outcome}>
               {wordOf(attempt.outcome)}
@@ -74,11 +74,7 @@ export function Attempts({ run }: { run: Run }) {
               <Time at={attempt.claimed_at} /> for {span((Date.parse(attempt.ended_at) - Date.parse(attempt.claimed_at)) / 1000)}
             </span>
             <span class="dim mono">{attempt.worker}</span>
-            {attempt.error && (
-              <span class="bad">
-                {lastName(attempt.error.type)}: {attempt.error.message}
-              </span>
-            )}
+            {attempt.error && <ErrorOf error={attempt.error} before={run.attempts[index - 1]?.error ?? null} />}
             {attempt.trace && <TraceLink trace={attempt.trace} />}
             {attempt.warnings.map((warning) => (
               <span key={warning} class="warning">
@@ -101,6 +97,16 @@ export function Attempts({ run }: { run: Run }) {
         {run.attempts.length === 0 && run.state !== "running" && <li class="dim">No worker has claimed this run.</li>}
       </ol>
     </section>
+  );
+}
+
+/** The error of an attempt; one that repeats the attempt before is said once. */
+function ErrorOf({ error, before }: { error: RunError; before: RunError | null }) {
+  if (before && before.type === error.type && before.message === error.message) return <span class="dim">the same error</span>;
+  return (
+    <span class="bad">
+      {lastName(error.type)}: {error.message}
+    </span>
   );
 }
 

@@ -132,7 +132,7 @@ function RunRow({ row, index, list, selection }: RowProps) {
       <td class="c-task">
         <a href={hrefOf(`/runs/${encodeURIComponent(row.id)}`)}>{row.task}</a>
       </td>
-      <td class="c-key extra" title={row.key ?? ""}>{row.key ?? <span class="dim">–</span>}</td>
+      <td class="c-key extra" title={row.key ?? ""}><Key row={row} /></td>
       <td class="c-detail" title={`${row.detail}\n${row.args}`}>
         {row.share !== null && <progress max={1} value={row.share} aria-label="Progress" />}
         {row.state === "queued" && Date.parse(row.dueAt) > now.value && (
@@ -151,6 +151,12 @@ function RunRow({ row, index, list, selection }: RowProps) {
       <td class="c-id mono dim" title={row.id}>{shortId(row.id)}</td>
     </tr>
   );
+}
+
+/** The key; that of a schedule of the same name as the task says nothing new. */
+function Key({ row }: { row: Row }) {
+  if (row.key === null) return <span class="dim">–</span>;
+  return row.key === `schedule:${row.task}` ? <span class="dim">schedule</span> : <>{row.key}</>;
 }
 
 /** The instant by which the list is ordered: so the column reads from top to bottom. */

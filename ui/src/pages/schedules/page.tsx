@@ -3,9 +3,12 @@ import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { ScheduleRow } from "../../api/types";
 import { counted } from "../../app/format";
+import { readNames, taskNames } from "../../app/names";
+import { place, search } from "../../app/router";
 import { may } from "../../app/session";
 import { Empty, Show } from "../../parts/empty";
 import { ScheduleLink, TaskLink, WhyLink } from "../../parts/link";
+import { Filters } from "../../parts/filters";
 import { Exports } from "../../parts/exports";
 import { Head } from "../../parts/page";
 import { Strip } from "../../parts/strip";
@@ -14,12 +17,17 @@ import { Ago, Time } from "../../parts/time";
 import "../../styles/schedules.css";
 import { isPostponed, ScheduleActions } from "../schedule/actions";
 import { EditDialog } from "../schedule/edit";
+import { Bulk } from "./bulk";
 
 export default function SchedulesPage() {
   const adding = useSignal(false);
+  const query = place.value.query;
   const schedules = useResource(
-    "schedules",
-    (signal) => ask("GET /schedules", { query: { limit: 500, last: 30 }, signal }),
+    `schedules ${search.value}`,
+    (signal) => {
+      void readNames();
+      return ask("GET /schedules", { query: { limit: 500, last: 30, q: query.get("q"), task: query.get("task") }, signal });
+    },
     ["schedules", "runs"],
   );
   return (
@@ -32,14 +40,20 @@ export default function SchedulesPage() {
           </button>
         )}
       </Head>
+      <Filters fields={[{ name: "q", label: "Name or task" }, { name: "task", label: "Task", values: taskNames.value }]} />
       <Show of={schedules}>
         {(found) =>
-          found.items.length === 0 ? (
+          found.items.length === 0 && query.size > 0 ? (
+            <Empty title="No schedule matches" />
+          ) : found.items.length === 0 ? (
             <Empty title="No schedule yet" command="rota schedules put nightly 'daily 02:30 Europe/Berlin' TASK">
               <p>Declare one in code with @app.task(schedule=…), or make one here.</p>
             </Empty>
           ) : (
-            <Schedules rows={found.items} reload={schedules.reload} />
+            <>
+              <Schedules rows={found.items} reload={schedules.reload} />
+              <Bulk rows={found.items} reload={schedules.reload} />
+            </>
           )
         }
       </Show>

@@ -37,7 +37,7 @@ export default function WhyPage() {
 
   return (
     <>
-      <Head title="Why?" about="Ask about a task, a schedule, a run or a flow@period: why does it not run, and what would change that?" />
+      <Head title="Why?" about="Ask about a task, a schedule or a run: why does it not run, and what would change that?" />
       <form class="ask" role="search" aria-label="Ask why" onSubmit={submit}>
         <div class="field grow">
           <label for="subject">Task, schedule or id of a run</label>
