@@ -1,10 +1,11 @@
 """What all lists share: rows that stay, the keyboard, named views, files; and the palette that acts."""
 
 import asyncio
+from contextlib import suppress
 
 from playwright.async_api import Page, expect
 
-from rota import Activity, Every, Rota
+from rota import Activity, Every, Refused, Rota
 from tests.browser.acting import press, row, said
 from tests.browser.conftest import OpenRoom, World
 
@@ -28,9 +29,10 @@ def an_app() -> Rota:
 
 
 async def refuse(app: Rota, key: str) -> None:
-    """Leave a decision: the second submit of a key joins the first."""
+    """Leave a decision: the second submit of a key is refused."""
     for _ in range(2):
-        await app.tasks["mail"].using(delay=3600).submit(key)
+        with suppress(Refused):
+            await app.tasks["mail"].using(delay=3600, join="refuse").submit(key)
 
 
 async def keys_of(page: Page) -> list[str]:
@@ -43,7 +45,8 @@ async def test_rows_of_a_list_stay_under_the_pointer_and_new_ones_wait(open_room
     for key in ("ada", "bob"):
         await refuse(app, key)
     page = await room.open("/decisions?task=mail")
-    await expect(row(page, "joined")).to_have_count(2)
+    await expect(row(page, "already queued")).to_have_count(2)
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
     before = await keys_of(page)
     await row(page, before[1]).hover()
     await refuse(app, "cid")
@@ -51,7 +54,7 @@ async def test_rows_of_a_list_stay_under_the_pointer_and_new_ones_wait(open_room
     await expect(page.get_by_role("button", name="1 new row: show")).to_be_visible()
     assert await keys_of(page) == before
     await press(page, "1 new row: show")
-    await expect(row(page, "joined")).to_have_count(3)
+    await expect(row(page, "already queued")).to_have_count(3)
     assert (await keys_of(page))[0] == before[1]
 
 
@@ -110,9 +113,11 @@ async def test_the_palette_pauses_a_task_and_the_toast_undoes_it(open_room: Open
     await expect(page.get_by_role("option", name="Pause mail act", exact=True)).to_be_visible()
     await page.keyboard.press("Enter")
     await said(page, "Paused mail")
-    await expect(row(page, "mail")).to_contain_text("paused")
+    await expect(row(page, "mail").filter(has_text="paused")).to_be_visible()
     await page.locator(".toast").get_by_role("button", name="Undo").click()
     await said(page, "Undone")
+    await page.reload()
+    await expect(row(page, "mail")).to_be_visible()
     await expect(row(page, "mail").locator(".pill")).to_have_count(0)
 
 
