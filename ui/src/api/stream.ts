@@ -87,6 +87,7 @@ function hear(told: Told): void {
     if (!paused) liveness.value = told.live ? "live" : "reconnecting";
     return;
   }
+  if (document.visibilityState === "hidden") return; // it reads everything again when it is shown
   if (!paused) liveness.value = "live";
   if (paused) {
     missed = true;

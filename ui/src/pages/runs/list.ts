@@ -89,7 +89,13 @@ export class RunList {
       else if (change.id !== null && couldMatch(this.query, change)) this.unseen.add(change.id);
     }
     if (rows) this.rows.value = rows;
-    this.timer ??= setTimeout(() => void this.refresh(), items ? PACE : 0);
+    this.timer ??= setTimeout(() => this.unlessHidden(), items ? PACE : 0);
+  }
+
+  /** A tab that is hidden reads when it is shown. */
+  private unlessHidden(): void {
+    this.timer = undefined;
+    if (document.visibilityState !== "hidden") void this.refresh();
   }
 
   /** Read the first page again: fill in what events do not tell, and count what is new. */
@@ -109,6 +115,5 @@ export class RunList {
     } catch {
       // The next change tries again; the dot in the rail says that the service does not answer.
     }
-    this.timer = undefined;
   }
 }
