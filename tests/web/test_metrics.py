@@ -8,9 +8,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rota import Rota
 from rota.store import ClaimRequest, Report, Tally, Total, What
+from rota.web import asgi
 from rota.web.labels import MOST_SERIES
+from storekit.contract.stage import new_run
+from storekit.servers.redis import RedisServer
 from tests.requirement import requirement
-from tests.web.conftest import Caller
+from tests.web.conftest import HOST, Caller, by_role
 
 Samples = dict[tuple[str, str], float]
 
@@ -154,3 +157,20 @@ async def test_requests_and_verbs_of_the_store_are_timed(caller: Caller) -> None
     assert seen["rota_store_seconds_count", "verb=runs"] >= 1
     assert seen["rota_audit_total", "action=tasks.pause"] == 1
     assert seen["rota_store_info", "kind=memory"] == 1
+
+
+async def test_a_store_that_does_not_sort_so_many_held_runs_leaves_only_the_age_out(
+    valkey: RedisServer, namespace: str
+) -> None:
+    app = Rota(valkey.url, namespace=namespace)
+    async with app.client() as client:
+        first = new_run("fetch", delay=60)
+        await client.put([first, *(new_run("fetch", needs=(first.id,)) for _ in range(5001))])
+        transport = httpx.ASGITransport(asgi(app, by_role, hosts=[]))
+        headers = {"Authorization": "Bearer viewer"}
+        async with httpx.AsyncClient(transport=transport, base_url=HOST, headers=headers) as http:
+            seen = await scrape(http)
+            task = await http.get("/api/v1/tasks/fetch")
+    assert seen["rota_runs_queued", "task=fetch"] == 5002
+    assert not [name for name, _ in seen if name == "rota_oldest_due_seconds"]
+    assert task.json()["queued"] == 5002

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from rota.client.fleet import is_alive
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Reason
-from rota.domain.run import Run, State
+from rota.domain.run import Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreError
@@ -30,7 +30,6 @@ from rota.store import (
     DueCount,
     Reads,
     RowQuery,
-    RunQuery,
     Tally,
     Total,
     What,
@@ -38,6 +37,7 @@ from rota.store import (
     bucket,
     bucket_seconds,
 )
+from rota.views.task_detail import first_due, knowing, oldest_due
 from rota.web.labels import Labels
 from rota.web.troubles import late_deadlines, open_breakers
 
@@ -54,8 +54,6 @@ UNWANTED = frozenset({Reason.ALREADY_DONE, Reason.DISABLED})
 INTERVALS = 3
 """Ticks that enclose two whole intervals."""
 MOST_TOTALS = 100_000
-FIRST_DUE = 100
-"""So many queued runs, the first due first, are looked at for the oldest one of each task."""
 BOUNDS = tuple(bucket(4.0**power) for power in range(-4, 8))
 """The buckets that metrics show: every fourth of the store's, from 4 ms to 4.5 hours. Their bounds are exact."""
 
@@ -69,7 +67,8 @@ class Seen(Struct, frozen=True):
     specs: Sequence[TaskSpec]
     schedules: Sequence[Schedule]
     workers: Sequence[WorkerSeen]
-    first_due: Sequence[Run] = ()
+    first_due: Sequence[Run] | None = ()
+    """None: the store does not sort them, because too many runs are held."""
     counts: Sequence[Total] = ()
     due: Sequence[DueCount] = ()
     breakers: Mapping[str, int] = {}
@@ -80,9 +79,8 @@ class Seen(Struct, frozen=True):
 
 async def read(store: Reads) -> Seen:
     """Look at the store once: reads that are sent together share their way."""
-    due = RunQuery(state=[State.QUEUED], order="due", limit=FIRST_DUE)
-    (stats, depths, first_due), (specs, schedules, workers, counts, due_counts) = await asyncio.gather(
-        asyncio.gather(store.stats(None), store.depths(), store.runs(due)),
+    (stats, depths, due), (specs, schedules, workers, counts, due_counts) = await asyncio.gather(
+        asyncio.gather(store.stats(None), store.depths(), first_due(store)),
         asyncio.gather(
             store.rows(TaskSpec),
             store.rows(Schedule),
@@ -98,7 +96,7 @@ async def read(store: Reads) -> Seen:
         specs=specs.items,
         schedules=schedules.items,
         workers=[worker for worker in workers.items if is_alive(worker, stats.now)],
-        first_due=first_due.runs,
+        first_due=due,
         counts=counts.items,
         due=due_counts.items,
     )
@@ -230,19 +228,18 @@ def _waiting(seen: Seen, labels: Labels) -> Iterator[Metric]:
 
 def _unserved(seen: Seen, known: Callable[[str], str]) -> Iterator[Metric]:
     """Yield what a depth does not tell: whether runs that could start do not, and whether anybody could start them."""
-    off = {spec.name for spec in seen.specs if spec.starts_nothing}
     ages = dict.fromkeys((known(depth.task) for depth in seen.depths), 0.0)
     served = dict.fromkeys(ages, 0)
-    for run in seen.first_due:
-        if not run.needs and run.task not in off:
-            ages[known(run.task)] = max(ages.get(known(run.task), 0.0), seen.now - run.due_at)
-    for name in {task for worker in seen.workers for task in worker.tasks}:
+    for name, due_at in oldest_due(seen.first_due or (), seen.specs, seen.now).items():
+        ages[known(name)] = max(ages.get(known(name), 0.0), seen.now - due_at)
+    for name, count in knowing(seen.workers).items():
         if known(name) in served:
-            served[known(name)] += sum(name in worker.tasks for worker in seen.workers)
+            served[known(name)] += count
     oldest = GaugeMetricFamily("rota_oldest_due_seconds", "For how long a run could have started.", labels=["task"])
     workers = GaugeMetricFamily("rota_task_workers", "Workers that are alive and know the task.", labels=["task"])
     for task in sorted(ages):
-        oldest.add_metric([task], ages[task])
+        if seen.first_due is not None:
+            oldest.add_metric([task], ages[task])
         workers.add_metric([task], served.get(task, 0))
     yield from (oldest, workers)
 
