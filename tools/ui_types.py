@@ -23,7 +23,7 @@ NAMED = {
     "get_runs_count": "Count",
     "get_runs_id_lineage": "Lineage",
     "get_operations_id": "Operation",
-    "get_tasks_name": "Task",
+    "get_tasks_name": "TaskDetail",
     "get_schedules_id": "Schedule",
     "get_workers_name": "Worker",
     "get_flows_name": "Flow",
@@ -31,6 +31,7 @@ NAMED = {
 }
 """Operations whose answer has a name."""
 ITEMS = {
+    "get_tasks": "Task",
     "get_schedules": "ScheduleRow",
     "get_schedules_id_ticks": "Tick",
     "post_schedules_id_backfill": "BackfillTick",

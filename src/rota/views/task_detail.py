@@ -1,15 +1,55 @@
-"""Tasks as they are now: what waits for longest, and who could start it."""
+"""One task with what happens to it now: what waits for longest, who could start it, which limits are taken."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from rota.client.client import Client
+from rota.client.fleet import Fleet
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
-from rota.store import Reads, RunQuery, WorkerSeen
+from rota.store import Depth, Reads, RunQuery, WorkerSeen
+from rota.views.stats import StatView, read_stats, stat_views
+from rota.views.tasks import TaskView
+from rota.views.values import iso
+from rota.why.evidence import shared_limits
 
 FIRST_DUE = 100
 """So many queued runs, the first due first, are looked at for the oldest one of each task."""
+
+
+class LimitUse(Struct, frozen=True):
+    """How many runs count under a limit now. `name` is None for the task's own limit; under a named limit, the runs of
+    all tasks that have it count."""
+
+    name: str | None
+    total: int
+    used: int
+
+
+class LastHour(Struct, frozen=True):
+    """What workers counted in the last hour: runs that `ended` (succeeded, failed or were cancelled), and the seconds
+    within which 95 % of the runs started once they were due, and of the calls were over; None if there were none."""
+
+    ended: int = 0
+    failed: int = 0
+    wait_p95: float | None = None
+    run_p95: float | None = None
+
+
+class TaskDetail(TaskView, frozen=True, kw_only=True):
+    """A task, and what happens to it now. `oldest_due_at`: since when a run could have started; None if none could, or
+    if a store cannot say it because too many runs are held. `workers`: those that are alive and know the task.
+    `limits_used`: of the limits in force that have a total."""
+
+    oldest_due_at: str | None
+    workers: int
+    limits_used: tuple[LimitUse, ...]
+    last_hour: LastHour
 
 
 async def first_due(store: Reads, task: str | None = None) -> Sequence[Run] | None:
@@ -34,3 +74,30 @@ def oldest_due(runs: Iterable[Run], specs: Iterable[TaskSpec], now: float) -> di
 def knowing(alive: Iterable[WorkerSeen]) -> Counter[str]:
     """Return how many of these workers know each task."""
     return Counter(task for worker in alive for task in set(worker.tasks))
+
+
+async def task_detail(client: Client, view: TaskView, spec: TaskSpec, depths: Sequence[Depth]) -> TaskDetail:
+    """`spec` is what is in force for the task of `view`; `depths` are those of all tasks."""
+    due, workers, stats, shared = await asyncio.gather(
+        first_due(client, view.task),
+        client.rows(WorkerSeen),
+        read_stats(client, 60, "all"),
+        shared_limits(client, spec, depths),
+    )
+    own = spec.in_force().limit
+    uses = [LimitUse(each.name, each.total, sum(each.running.values())) for each in shared]
+    if own is not None and own.total is not None:
+        uses.insert(0, LimitUse(None, own.total, view.running))
+    counted = stat_views((stat for stat in stats.items if stat.tally.task == view.task), whole=True)
+    return TaskDetail(
+        **asdict(view),
+        oldest_due_at=iso(oldest_due(due or (), [spec], stats.now).get(view.task)),
+        workers=knowing(Fleet(workers.now, workers.items).alive)[view.task],
+        limits_used=tuple(uses),
+        last_hour=_last_hour(counted[0]) if counted else LastHour(),
+    )
+
+
+def _last_hour(counted: StatView) -> LastHour:
+    ended = counted.succeeded + counted.failed + counted.cancelled
+    return LastHour(ended, counted.failed, counted.wait_p95, counted.run_p95)

@@ -102,7 +102,7 @@ async def task_rows(store: Reads) -> dict[str, TaskRow]:
 def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow | None) -> TaskView:
     """`task` is what the code defines under `name`, `row` what the store knows, `flow` the flow of that name."""
     depth = row.depth if row else Depth(name, 0, 0)
-    spec = _spec(name, task, row.spec if row else None)
+    spec = spec_in_store(name, task, row.spec if row else None)
     own = definition_of(task) if task else None
     policy = own.spec.policy if own else spec.policy
     return TaskView(
@@ -145,7 +145,7 @@ def overrides_view(given: Overrides | None) -> OverridesView | None:
     return OverridesView(*kept, given.note, given.by, iso(given.at))
 
 
-def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
+def spec_in_store(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
     """Return the spec that a worker published, because that spec is in force; else the spec of the code here.
 
     The store keeps only the pause of a task that was paused before a worker published it.

@@ -122,7 +122,7 @@ class Evidence(Struct, frozen=True):
         return any(part is not None and part != [] for part in found)
 
 
-async def _shared(store: Reads, spec: TaskSpec, depths: Sequence[Depth]) -> list[Shared]:
+async def shared_limits(store: Reads, spec: TaskSpec, depths: Sequence[Depth]) -> list[Shared]:
     """Return how far the named limits of the task are used, by the runs of all tasks that have them now."""
     if not spec.limits:
         return []
@@ -170,7 +170,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         trail=[] if first is None else await follow(store, first),
         done=await _done(store, decisions),
         holders=await _holders(store, decisions) if specs and specs[0].guards.unique_in else {},
-        shared=await _shared(store, specs[0], depths) if specs else [],
+        shared=await shared_limits(store, specs[0], depths) if specs else [],
         beside=await _beside(store, first),
     )
 

@@ -1252,6 +1252,53 @@ export interface TaskBody {
   note?: string | null;
 }
 
+export interface TaskDetail {
+  task: string;
+  parameters: string | null;
+  executor: string | null;
+  retries: number | null;
+  timeout: number | null;
+  enabled: boolean;
+  enabled_here: boolean | null;
+  paused: boolean;
+  paused_until: string | null;
+  paused_keys: string[];
+  overrides: TaskOverrides | null;
+  limit: TaskOverridesLimit | null;
+  limits: TaskOverridesLimit[];
+  rate: TaskOverridesRate | null;
+  activity: TaskActivity | null;
+  priority: number;
+  queue: string;
+  share: TaskShare | null;
+  max_pending: number | null;
+  keep: TaskKeep | null;
+  queued: number;
+  running: number;
+  paused_runs: number;
+  defined: boolean;
+  kind: string;
+  steps: number | null;
+  description: string;
+  oldest_due_at: string | null;
+  workers: number;
+  limits_used: TaskDetailLimitsUsed[];
+  last_hour: TaskDetailLastHour;
+}
+
+export interface TaskDetailLastHour {
+  ended: number;
+  failed: number;
+  wait_p95: number | null;
+  run_p95: number | null;
+}
+
+export interface TaskDetailLimitsUsed {
+  name: string | null;
+  total: number;
+  used: number;
+}
+
 export interface TaskKeep {
   succeeded: number;
   failed: number;
@@ -1456,7 +1503,7 @@ export interface Routes {
   "POST /operations/{id}/stop": { query: NoQuery; body: NoteBody; answer: Changed };
   "POST /operations/{id}/undo": { query: NoQuery; body: NoteBody; answer: Operation };
   "GET /tasks": { query: NoQuery; body: null; answer: GetTasksAnswer };
-  "GET /tasks/{name}": { query: NoQuery; body: null; answer: Task };
+  "GET /tasks/{name}": { query: NoQuery; body: null; answer: TaskDetail };
   "PUT /tasks/{name}": { query: NoQuery; body: TaskBody; answer: Task };
   "PATCH /tasks/{name}": { query: NoQuery; body: OverrideBody; answer: Task };
   "GET /tasks/{name}/schema": { query: NoQuery; body: null; answer: Record<string, unknown> };

@@ -17,7 +17,8 @@ from rota.task import definition_of
 from rota.views.activity_keys import KeyView, key_views
 from rota.views.decisions import why_view
 from rota.views.shapes import listing, shape_of
-from rota.views.tasks import TaskView, task_rows, task_view
+from rota.views.task_detail import TaskDetail, task_detail
+from rota.views.tasks import TaskView, spec_in_store, task_rows, task_view
 from rota.views.values import iso, record
 from rota.web.api.runs import WHY
 from rota.web.api.submits import RunBody
@@ -30,6 +31,7 @@ from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, Text, get
 from rota.web.submitting import call_named, touch_named
 
 TASK = shape_of(TaskView)
+TASK_DETAIL = shape_of(TaskDetail)
 
 
 class About(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,12 +101,15 @@ async def tasks(call: Call[NoQuery, None]) -> Answer:
 
 async def task(call: Call[NoQuery, None]) -> Answer:
     name = call.path["name"]
-    found = (await _views(call)).get(name)
-    if found is None:
+    registry, rows = core_of(call.app).registry, await task_rows(call.client)
+    if name not in {*registry.tasks, *rows} or not call.principal.may(Right.READ, name):
         raise _unknown(name)
-    known = core_of(call.app).registry.find(name)
+    known, row = registry.find(name), rows.get(name)
     spec = await spec_of(call.client, name, None if known is None else definition_of(known).spec)
-    return Answer(record(found), headers={"ETag": spec_tag(spec)})
+    view = task_view(name, known, row, call.app.flows.get(name))
+    in_store = spec_in_store(name, known, None if row is None else row.spec)
+    detail = await task_detail(call.client, view, in_store, [each.depth for each in rows.values()])
+    return Answer(record(detail), headers={"ETag": spec_tag(spec)})
 
 
 async def schema(call: Call[NoQuery, None]) -> Answer:
@@ -193,7 +198,7 @@ KEYS["properties"]["more"] = {"type": "boolean"}
 PATH = f"{API}/tasks/{{name}}"
 ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/tasks", "All tasks", Right.READ, tasks, listing(TASK)),
-    get(PATH, "One task", Right.READ, task, TASK, conditions=(IF_NONE_MATCH,)),
+    get(PATH, "One task", Right.READ, task, TASK_DETAIL, conditions=(IF_NONE_MATCH,)),
     get(f"{PATH}/schema", "The arguments as JSON Schema", Right.READ, schema, {"type": "object"}),
     get(f"{PATH}/keys", "What waits, rests and ended last, key by key", Right.READ, keys, KEYS, KeysQuery),
     get(f"{PATH}/why", "Why does it not run?", Right.READ, why, WHY, About),
