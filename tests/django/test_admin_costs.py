@@ -54,7 +54,8 @@ def counted(
     kind = str(request.param)
     if kind == "memory":
         with project_app().bound_to("memory://") as app:
-            yield app, opcodes(app)
+            yield app, lines(app)
+            app.portal.call(untraced)
     elif kind == "sqlite":
         count = instructions(monkeypatch)
         with project_app().bound_to(f"sqlite:///{tmp_path}/rota.db") as app:
@@ -65,14 +66,13 @@ def counted(
             yield app, commands(server) if isinstance(server, RedisServer) else tuples(server, namespace)
 
 
-def opcodes(app: Rota) -> Counter:
-    """Count what the interpreter does in the thread of the store, from the first call on."""
+def lines(app: Rota) -> Counter:
+    """Count the lines of Python that the thread of the store does, each turn of a loop too, from the first call on."""
     seen = 0
 
     def trace(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal seen
-        frame.f_trace_opcodes = True
-        seen += event == "opcode"
+        seen += event == "line"
         return trace
 
     async def begin() -> int:
@@ -80,6 +80,10 @@ def opcodes(app: Rota) -> Counter:
         return seen
 
     return lambda: app.portal.call(begin)
+
+
+async def untraced() -> None:
+    sys.settrace(None)
 
 
 def instructions(monkeypatch: pytest.MonkeyPatch) -> Counter:
