@@ -48,13 +48,30 @@ if sys.version_info < (3, 12):  # as later versions of Python do themselves
 """
 
 
+STOPPED_BY_ANOTHER_THREAD = """
+begun = threading.Event()
+logging.getLogger("rota").addFilter(lambda record: begun.set() or True if "is stopping" in record.msg else True)
+threading.Thread(target=app.stop_sync, daemon=True).start()
+begun.wait(60)  # the process ends while that thread stops the engine
+"""
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "valkey-9", "postgres-18"])
 async def test_an_engine_stops_with_its_process_without_new_threads(
     kind: str, servers: Servers, namespace: str, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/rota.db" if kind == "sqlite" else in_place(servers.get(kind).url, namespace)
+    await ends_well(PROGRAM, url)
+
+
+async def test_a_process_may_end_while_another_thread_stops_its_engine(tmp_path: Path) -> None:
+    await ends_well(PROGRAM + STOPPED_BY_ANOTHER_THREAD, f"sqlite:///{tmp_path}/rota.db")
+
+
+async def ends_well(program: str, url: str) -> None:
+    """Run a program; expect that its engine gave back the run in hand, and that nothing went wrong."""
     done = subprocess.run(  # noqa: ASYNC221 - nothing else happens here
-        [sys.executable, "-c", PROGRAM, url],
+        [sys.executable, "-c", program, url],
         env={**os.environ, "ROTA_GRACE": "0.1"},
         capture_output=True,
         text=True,

@@ -112,6 +112,15 @@ class EngineLifecycle:
         with self._here.get().calls:
             self._portal().call(lambda: self.stop(grace))
 
+    def _stop_engine(self) -> None:
+        """Stop the engine, unless the stop of another thread was under way and has ended it: the portal's thread ends
+        with the engine, and a process that ends cannot start another one (Python 3.12)."""
+        refuse_on_a_loop()
+        here = self._here.get()
+        with here.calls:
+            if here.engine is not None:
+                self._portal().call(self.stop)
+
     async def _end(self, here: _Here, engine: Supervisor, grace: float) -> None:
         loop = engine.loop
         try:
@@ -175,11 +184,11 @@ class EngineLifecycle:
             return
         try:
             try:
-                self.stop_sync()
+                self._stop_engine()
             except KeyboardInterrupt:
                 engine.loop.call_soon_threadsafe(engine.hurry)
                 with suppress(NotRunning):  # the stop under way ends this call's loop
-                    self.stop_sync()
+                    self._stop_engine()
         except Exception:
             log.exception("worker %s did not stop well at the end of its process", engine.name)
 
