@@ -58,7 +58,7 @@ MEANINGS = {
     405: "This path takes other methods: see the header Allow.",
     408: "The body of the request came too slowly, or not at all. The connection is closed.",
     409: "The state of the thing does not allow this now. `reason` is a word of rota's one list of reasons; "
-    "`run` is the run that is in the way.",
+    "`run` is the run that is in the way, `retry_at` when a window or a rest that refused a submit is over.",
     410: "The run has ended and is no longer kept; only its id is remembered.",
     412: "It has changed since you read it. Read it again, and send If-Match with the ETag that you get.",
     413: "The body has at most 1 MiB, the arguments of a run at most 256 KiB.",
@@ -132,6 +132,7 @@ class ProblemBody(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
     errors: list[Flaw] = []
     run: str | None = None
+    retry_at: str | None = None
 
 
 _PLACES = (

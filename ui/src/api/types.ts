@@ -665,6 +665,7 @@ export interface ProblemBody {
   reason?: string | null;
   errors?: Flaw[];
   run?: string | null;
+  retry_at?: string | null;
 }
 
 export interface PullError {

@@ -8,12 +8,14 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from rota.client.refusals import retry_at
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Join, Unique
 from rota.domain.intake import Options
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import NewRun
 from rota.errors import Refused
+from rota.views.values import iso
 from rota.web.api.runs import MOST_WAIT, ended_by, shown
 from rota.web.inputs import decoded
 from rota.web.problems import Flaw, Problem, problem_of
@@ -111,9 +113,13 @@ async def submit(call: Call[NoQuery, NewRunBody]) -> Answer:
     if (given := call.request.headers.get(IDEMPOTENCY_KEY)) is not None:
         options = replace(options, id=_id_for(given, call))
     made = await call_named(call, call.body.task, call.body.args, options, call.body.unknown_ok)
-    decision = await call.client.submit(await made.run(call.client))
+    run = await made.run(call.client)
+    decision = await call.client.submit(run)
     if not decision:
-        raise _refused(decision)
+        problem = _refused(decision)
+        if (at := await retry_at(call.client, run, decision.reason)) is not None:
+            problem.extra["retry_at"] = iso(at)
+        raise problem
     answer = Submitted(decision.run, str(decision.reason), decision.reason is Reason.ACCEPTED)
     headers = {"Location": f"{call.prefix}{API}/runs/{decision.run}"}
     if decision.run == options.id and not answer.created:
