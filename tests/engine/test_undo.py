@@ -16,7 +16,7 @@ async def test_an_operation_can_be_undone_for_a_day() -> None:
         await perform(client, Operation(action="pause", filter={"task": "work"}), "one")
         assert await app.undo("one") == Operated(1, 0)
         assert (await run.refresh()).state == "queued"
-        assert await app.undo("one") == Operated(0, 1), "twice changes nothing more"
+        assert await app.undo("one") == Operated(0, 1, {"changed": 1}), "twice changes nothing more"
         backend.skew += 24 * 3600 + 1
         with pytest.raises(NotUndoable, match="more than 24 hours ago"):
             await app.undo("one")
@@ -33,7 +33,7 @@ async def test_a_page_that_is_done_again_keeps_what_was_written_first() -> None:
         operation = Operation(action="cancel", filter={"task": "work"})
         await perform(client, operation, "one")  # a worker died here, before it could note its page
         later = await work.using(delay=9).submit()
-        assert await perform(client, operation, "one") == Operated(1, 3)
+        assert await perform(client, operation, "one") == Operated(1, 3, {"cancelled": 3})
         assert await app.undo("one") == Operated(3, 0), "not what was cancelled by hand"
         waiting = {found.seen.origin.of async for found in app.runs(task="work", state="queued")}
         assert waiting == {runs[1].id, runs[2].id, later.id}

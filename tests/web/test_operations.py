@@ -1,6 +1,9 @@
 """Operations over HTTP: a dry run first, then the expected count, progress and stop."""
 
-from rota import Rota
+import msgspec
+
+from rota import Operated, Rota
+from rota.client.operations import Operation, Reached, perform
 from tests.web.conftest import Caller
 
 RUNS, OPERATIONS = "/api/v1/runs", "/api/v1/operations"
@@ -37,6 +40,33 @@ async def test_a_dry_run_comes_first_and_its_count_is_expected(app: Rota, caller
     (run, *_) = (await http.get(RUNS, params={"task": "add"})).json()["items"]
     assert (run["state"], run["note"]) == ("cancelled", "wrong list")
     assert [each["id"] for each in (await http.get(OPERATIONS)).json()["items"]] == [ended["id"]]
+
+
+async def test_an_operation_says_why_it_skipped_runs(app: Rota, caller: Caller) -> None:
+    http, ids = caller(), await submitted(caller, 4)
+    await http.post(f"{RUNS}/{ids[0]}/cancel", json={})
+    await http.post(f"{RUNS}/{ids[1]}/pause", json={})
+    asked = {"ids": ids, "dry_run": False}
+    found: dict[str, tuple[int, int, dict[str, int]]] = {}
+    async with app:
+        for action, more in (("reschedule", {"delay": 600}), ("retry", {}), ("pause", {}), ("cancel", {})):
+            made = (await http.post(OPERATIONS, json={"action": action, **asked, **more})).json()["id"]
+            await http.get(f"{RUNS}/{made}", params={"wait": 30})
+            ended = (await http.get(f"{OPERATIONS}/{made}")).json()
+            found[action] = ended["done"], ended["skipped"], ended["skipped_by"]
+    assert found == {
+        "reschedule": (2, 2, {"cancelled": 1, "paused": 1}),
+        "retry": (1, 3, {"queued": 2, "paused": 1}),
+        "pause": (2, 2, {"cancelled": 1, "paused": 1}),
+        "cancel": (3, 1, {"cancelled": 1}),
+    }
+
+
+async def test_a_record_of_the_version_before_has_no_reasons_and_is_carried_on(caller: Caller, app: Rota) -> None:
+    before = msgspec.json.decode(b'{"cursor":"0","operated":{"done":3,"skipped":2},"ended":false}', type=Reached)
+    ids = await submitted(caller, 1)
+    operation = Operation(action="resume", filter={"ids": ids})
+    assert await perform(app.client(), operation, "one", before) == Operated(3, 3, {"queued": 1})
 
 
 async def test_an_operation_that_waits_is_stopped(caller: Caller) -> None:

@@ -1,5 +1,6 @@
 """Operations: one action on all runs that a filter finds, page by page. See `app.runs` and `rota.operation`."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
@@ -23,6 +24,8 @@ OWN = "rota."
 """How the names of rota's own tasks begin. An operation leaves their runs alone, unless its filter names the task."""
 OPERATION = OPERATION_TASK
 """The name of the built-in task that carries out operations."""
+CHANGED = "changed"
+"""Why a run is skipped that somebody or something else has changed meanwhile."""
 PAGE = 500
 """Runs that an operation reads, changes and then notes as done."""
 
@@ -56,10 +59,18 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 
 class Operated(Struct, frozen=True):
-    """What an operation has done: `done` runs were changed; `skipped` runs could not be, because of their state."""
+    """What an operation has done: `done` runs were changed; `skipped` runs could not be, because of their state.
+    `skipped_by` counts these by the state in which they were met, or by the reason for which the store refused them;
+    "changed" are those that changed meanwhile. A version of rota before this field counts without it."""
 
     done: int = 0
     skipped: int = 0
+    skipped_by: dict[str, int] = {}
+
+    def plus(self, met: int, skips: Counter[str]) -> "Operated":
+        """Return the sum with `met` more runs, of which `skips` were skipped."""
+        skipped = skips.total()
+        return Operated(self.done + met - skipped, self.skipped + skipped, dict(Counter(self.skipped_by) + skips))
 
 
 class Reached(Struct, frozen=True):
@@ -118,8 +129,8 @@ async def _undo(
     records = await records_of(client, operation.of or "")
     for number in range(int(reached.cursor or 0), len(records)):
         done = await undo_page(client, records[number], operation.note, operation.by)
-        before, skipped = reached.operated, len(records[number].runs) - done
-        operated = Operated(before.done + done, before.skipped + skipped)
+        met = len(records[number].runs)
+        operated = reached.operated.plus(met, Counter({CHANGED: met - done}))
         reached = Reached(str(number + 1), operated, number + 1 == len(records))
         if note is not None:
             note(reached)
@@ -149,7 +160,7 @@ async def undo(client: Client, id: str, note: str | None = None, by: str | None 
     entry = await entry_of(client, id)
     if entry is not None:
         done = await undo_entry(client, entry, note, by)
-        return Operated(done, entry.count - done)
+        return Operated().plus(entry.count, Counter({CHANGED: entry.count - done}))
     await check_undoable(client, id)
     return await perform(client, Operation(action="undo", filter={}, note=note, by=by, of=id), id)
 
@@ -184,33 +195,36 @@ async def _act(
         return before
     await records.keep(runs)
     if operation.action == "retry":
-        done = await _retry(client, runs)
+        skips = await _retry(client, runs)
     elif operation.action == "reschedule":
-        done = await _reschedule(client, operation, runs)
+        skips = await _reschedule(client, operation, runs)
     else:
-        done = await _control(client, operation, [run.id for run in runs])
-    return Operated(before.done + done, before.skipped + len(runs) - done)
+        skips = await _control(client, operation, runs)
+    return before.plus(len(runs), skips)
 
 
-async def _control(client: Client, operation: Operation, ids: Sequence[str]) -> int:
+async def _control(client: Client, operation: Operation, runs: Sequence[Run]) -> Counter[str]:
+    """Send the command of the operation. Return the states of the runs that it did not change; so do the next two."""
+    ids = [run.id for run in runs]
     reply = await client.control(COMMANDS[str(operation.action)], ids, operation.note, operation.by)
     if operation.action == "cancel":
         await client.ended_here([id for id, changed in zip(ids, reply.items, strict=True) if changed])
-    return sum(map(bool, reply.items))
+    return Counter(str(run.state) for run, changed in zip(runs, reply.items, strict=True) if not changed)
 
 
-async def _retry(client: Client, runs: Sequence[Run]) -> int:
+async def _retry(client: Client, runs: Sequence[Run]) -> Counter[str]:
     """Put the runs that have ended again. The id of a retry follows from that of its run: twice makes one."""
     news = [retry_of(run) for run in runs if run.state.final]
-    return sum(map(bool, (await client.put(news)).items)) if news else 0
+    decisions = (await client.put(news)).items if news else ()
+    skips = Counter(str(run.state) for run in runs if not run.state.final)
+    return skips + Counter(str(decision.reason) for decision in decisions if not decision)
 
 
-async def _reschedule(client: Client, operation: Operation, runs: Sequence[Run]) -> int:
+async def _reschedule(client: Client, operation: Operation, runs: Sequence[Run]) -> Counter[str]:
     edits = [RunEdit(run=run.id, due_at=operation.due_at) for run in runs if run.state is State.QUEUED]
-    if not edits:
-        return 0
-    answers = (await client.edit(edits, operation.note, operation.by)).items
-    return sum(answer is not Edited.STALE for answer in answers)
+    answers = (await client.edit(edits, operation.note, operation.by)).items if edits else ()
+    skips = Counter(str(run.state) for run in runs if run.state is not State.QUEUED)
+    return skips + Counter(CHANGED for answer in answers if answer is Edited.STALE)
 
 
 async def due_at(client: Client, changes: Changes) -> float:

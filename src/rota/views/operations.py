@@ -30,8 +30,9 @@ class Matched(Struct, frozen=True):
 
 
 class OperationView(Struct, frozen=True, kw_only=True):
-    """An operation. `done` runs were changed; `skipped` runs could not be, because of their state. `undo_until`: how
-    long it can be undone. `of`: of an undo, what it undoes."""
+    """An operation. `done` runs were changed; `skipped` runs could not be, because of their state, and `skipped_by`
+    counts them by it, or by the reason of a refusal. `undo_until`: how long it can be undone. `of`: of an undo, what it
+    undoes."""
 
     id: str
     action: str
@@ -45,6 +46,7 @@ class OperationView(Struct, frozen=True, kw_only=True):
     progress: object
     done: int
     skipped: int
+    skipped_by: dict[str, int]
     error: str | None
     of: str | None
     undo_until: str | None
@@ -94,6 +96,7 @@ def operation_view(run: Run) -> Record:
             progress=plain_value("progress", run.progress),
             done=reached.done,
             skipped=reached.skipped,
+            skipped_by=reached.skipped_by,
             error=None if run.error is None else str(run.error),
             of=None if asked is None else asked.of,
             undo_until=iso(run.created_at + SECONDS) if asked is not None and asked.action in UNDOABLE else None,

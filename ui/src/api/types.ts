@@ -553,6 +553,7 @@ export interface Operation {
   progress: unknown;
   done: number;
   skipped: number;
+  skipped_by: Record<string, number>;
   error: string | null;
   of: string | null;
   undo_until: string | null;

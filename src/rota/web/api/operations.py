@@ -34,6 +34,7 @@ DRY: dict[str, Any] = {
     "required": ["matched", "more", "sample", "by_task", "by_state"],
 }
 OPERATION_SHAPE = shape_of(OperationView)
+OPERATION_SHAPE["properties"]["skipped_by"] = COUNTS
 
 
 class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
