@@ -175,7 +175,8 @@ class RunStory(Checks):
             reply = await self.store.claim(request)
         self.book.now = reply.now
         expected = claim.claim(self.book, request, ready, took, reply.ended)
-        assert in_order(reply.runs, [run.id for run in reply.runs]) == in_order(reply.runs, expected)
+        got, wanted = in_order(reply.runs, [run.id for run in reply.runs]), in_order(reply.runs, expected)
+        assert got == wanted, f"the store gives {got}, the model {wanted}"
         self.check_offers(reply, request)
         return reply
 
