@@ -246,3 +246,5 @@ class FilterContract(Staged):
             for condition in ("task", "key", "group", "schedule", "flow", "period", "worker", "retry_of", "q"):
                 given: dict[str, Any] = {condition: name}
                 assert (await stage.store.runs(RunQuery(**given))).runs == []
+        for period in ("a\x10b", "x" * 1000):
+            assert (await stage.store.runs(RunQuery(flow="day", period=period))).runs == []

@@ -70,6 +70,15 @@ async def test_a_bomb_of_headers_is_refused(app: Rota, bomb: bytes) -> None:
         assert b" 400 " in await asyncio.wait_for(reader.readline(), 10)
 
 
+async def test_what_is_no_http_is_answered_as_all_errors_are(app: Rota) -> None:
+    async with connected(app) as (reader, writer):
+        writer.write(b"this is no HTTP\r\n\r\n")
+        head, _, body = (await asyncio.wait_for(reader.read(), 10)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"application/problem+json" in head
+        assert b"/problems/" in body
+
+
 @pytest.mark.parametrize("key", ["a\r\nSet-Cookie: x=1", "a\nb", "nul\x00", "esc\x1b[31m"])
 async def test_control_characters_in_keys_are_refused(caller: Caller, key: str) -> None:
     async with caller() as http:

@@ -19,6 +19,8 @@ TEXT_LIMIT = 200
 """The most characters of `RunQuery.q`."""
 TASKS_LIMIT = 1000
 """The most tasks that one query names."""
+NO_GROUP = "\x00"
+"""The group of a flow and a period that no store can carry: it has no runs."""
 UNORDERED = 60.0
 """Seconds by which the created times of two runs may contradict their order of arrival."""
 
@@ -106,7 +108,10 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     def in_group(self) -> str | None:
         """The group to which all runs of the query belong, if the query names one."""
         if self.group is None and self.flow is not None and self.period is not None:
-            return group_of(self.flow, self.period)
+            try:
+                return group_of(self.flow, self.period)
+            except ValueError:
+                return NO_GROUP
         return self.group
 
     @property

@@ -1,8 +1,12 @@
-"""Callers that send slowly: a connection that is opened and says nothing costs the service a place."""
+"""Callers that send slowly, or no HTTP: a connection that is opened and says nothing costs the service a place."""
 
+import uuid
 from asyncio import TimerHandle
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from rota.web.problems import MEDIA_TYPE, Problem
 
 HEADERS_SECONDS = 10.0
 """Seconds within which a request has sent all its headers."""
@@ -21,6 +25,15 @@ class ImpatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._judge()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, or has too long headers, as the service answers all errors."""
+        words = "this is no HTTP request, or its first line and headers are too long"
+        headers = [("Content-Type", MEDIA_TYPE), ("Connection", "close")]
+        body = Problem(400, words).body(self.root_path, uuid.uuid4().hex)
+        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
