@@ -45,8 +45,8 @@ def explore(served: Served, examples: int) -> None:
     hooks = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.web.schemathesis_hooks", "PYTHONPATH": str(HERE.parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=served.folder, env=hooks)
     (served.folder / "schemathesis.txt").write_text(done.stdout + done.stderr)
-    failures = done.stdout.partition("= FAILURES =")[2].partition("= WARNINGS =")[0]
-    assert done.returncode == 0, failures[:8000] + done.stderr[-2000:]
+    found = [done.stdout.partition(f"= {part} =")[2].partition("= WARNINGS =")[0] for part in ("ERRORS", "FAILURES")]
+    assert done.returncode == 0, "\n".join(part[:8000] for part in found) + done.stderr[-2000:]
 
 
 @pytest.mark.timeout(600)
