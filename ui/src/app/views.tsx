@@ -3,6 +3,7 @@ import { Dialog } from "../parts/dialog";
 import { say } from "../parts/toasts";
 import { read, write } from "./preferences";
 import { place } from "./router";
+import { FormButtons } from "../parts/form";
 
 /** A view that somebody has given a name: an address of this control room, kept by this browser. */
 export interface View {
@@ -68,14 +69,7 @@ function OpenNameView() {
           <label for="view-name">Name</label>
           <input id="view-name" type="text" required maxLength={40} autofocus value={name.value} onInput={(event) => (name.value = event.currentTarget.value)} />
         </div>
-        <footer>
-          <button type="button" onClick={close}>
-            Leave it
-          </button>
-          <button type="submit" class="primary">
-            Save the view
-          </button>
-        </footer>
+        <FormButtons verb="Save the view" onClose={close} />
       </form>
     </Dialog>
   );

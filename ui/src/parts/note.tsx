@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { Dialog } from "./dialog";
+import { FormButtons, NoteField } from "./form";
 
 interface Props {
   title: string;
@@ -28,18 +29,8 @@ export function NoteDialog({ title, verb, about, danger, onClose, onDone }: Prop
     <Dialog title={title} onClose={onClose}>
       <form class="form" onSubmit={(event) => void submit(event)}>
         <p>{about}</p>
-        <div class="field">
-          <label for="why-note">Why? (goes to the audit)</label>
-          <input id="why-note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
-        </div>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Leave it
-          </button>
-          <button type="submit" class={danger ? "danger" : "primary"} disabled={busy.value}>
-            {verb}
-          </button>
-        </footer>
+        <NoteField of={note} />
+        <FormButtons verb={verb} danger={danger} disabled={busy.value} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -11,6 +11,7 @@ import { Loading, ProblemView } from "./empty";
 import { RunLink } from "./link";
 import { StateMark } from "./state";
 import { say } from "./toasts";
+import { FormButtons, NoteField } from "./form";
 
 export type Action = OperationBody["action"];
 
@@ -98,18 +99,8 @@ export function OperationDialog({ asked, onClose }: { asked: Asked; onClose: () 
               <input id="delay" type="text" required pattern="\d+(\.\d+)?\s*(s|m|min|h|d|w)" value={delay.value} onInput={(event) => (delay.value = event.currentTarget.value)} />
             </div>
           )}
-          <div class="field">
-            <label for="note">Why? (goes to the audit)</label>
-            <input id="note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
-          </div>
-          <footer>
-            <button type="button" onClick={onClose}>
-              Keep them as they are
-            </button>
-            <button type="submit" class={asked.action === "delete" ? "danger" : "primary"} disabled={busy.value || found.matched === 0}>
-              {verb} {matched}
-            </button>
-          </footer>
+          <NoteField of={note} />
+          <FormButtons verb={`${verb} ${matched}`} leave="Keep them as they are" danger={asked.action === "delete"} disabled={busy.value || found.matched === 0} onClose={onClose} />
         </form>
       )}
     </Dialog>

@@ -13,6 +13,7 @@ import { Conflict } from "../../parts/conflict";
 import { Dialog } from "../../parts/dialog";
 import { Show } from "../../parts/empty";
 import { say } from "../../parts/toasts";
+import { FormButtons, NoteField, Wrong } from "../../parts/form";
 
 interface Props {
   run: Run;
@@ -80,21 +81,9 @@ export function EditRunDialog(props: Props) {
               <input id="edit-priority" type="number" required value={priority.value} onInput={(event) => (priority.value = event.currentTarget.value)} />
             </div>
             <ArgumentFields entries={found} />
-            <div class="field">
-              <label for="edit-note">Why? (goes to the audit)</label>
-              <input id="edit-note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
-            </div>
-            <p class="bad" role="alert">
-              {wrong.value}
-            </p>
-            <footer>
-              <button type="button" onClick={onClose}>
-                Leave it
-              </button>
-              <button type="submit" class="primary">
-                {theirs.value ? "Save mine over theirs" : "Save"}
-              </button>
-            </footer>
+            <NoteField of={note} />
+            <Wrong of={wrong} />
+            <FormButtons verb={theirs.value ? "Save mine over theirs" : "Save"} onClose={onClose} />
           </form>
         )}
       </Show>

@@ -8,6 +8,7 @@ import { useEntries } from "../../parts/arguments/read";
 import { Dialog } from "../../parts/dialog";
 import { Show } from "../../parts/empty";
 import { say } from "../../parts/toasts";
+import { FormButtons, NoteField, Wrong } from "../../parts/form";
 
 /** Retry a run with other arguments. Only what was changed is sent: hidden values and long numbers stay as they are. */
 export function RetryDialog({ run, args, onClose }: { run: Run; args: string | null; onClose: () => void }) {
@@ -40,21 +41,9 @@ export function RetryDialog({ run, args, onClose }: { run: Run; args: string | n
           >
             <p class="dim">This makes a new run. What you do not change stays as it was.</p>
             <ArgumentFields entries={found} />
-            <div class="field">
-              <label for="retry-note">Why? (goes to the audit)</label>
-              <input id="retry-note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
-            </div>
-            <p class="bad" role="alert">
-              {wrong.value}
-            </p>
-            <footer>
-              <button type="button" onClick={onClose}>
-                Leave it
-              </button>
-              <button type="submit" class="primary">
-                Retry with these arguments
-              </button>
-            </footer>
+            <NoteField of={note} />
+            <Wrong of={wrong} />
+            <FormButtons verb="Retry with these arguments" onClose={onClose} />
           </form>
         )}
       </Show>

@@ -7,6 +7,7 @@ import { Conflict } from "../../parts/conflict";
 import { Dialog } from "../../parts/dialog";
 import { Time } from "../../parts/time";
 import { say } from "../../parts/toasts";
+import { FormButtons, Wrong } from "../../parts/form";
 
 interface Props {
   /** Null: a new one. */
@@ -95,9 +96,7 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
           <label for="schedule-args">Arguments, as JSON</label>
           <textarea id="schedule-args" rows={4} value={args.value} onInput={(event) => (args.value = event.currentTarget.value)} />
         </div>
-        <p class="bad" role="alert">
-          {wrong.value}
-        </p>
+        <Wrong of={wrong} />
         {theirs.value && (
           <Conflict
             rows={[
@@ -107,14 +106,7 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
             ]}
           />
         )}
-        <footer>
-          <button type="button" onClick={onClose}>
-            Discard
-          </button>
-          <button type="submit" class="primary">
-            {theirs.value ? "Save mine over theirs" : "Save"}
-          </button>
-        </footer>
+        <FormButtons verb={theirs.value ? "Save mine over theirs" : "Save"} leave="Discard" onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -9,6 +9,7 @@ import { Dialog } from "../../parts/dialog";
 import { Show } from "../../parts/empty";
 import { Time } from "../../parts/time";
 import { say } from "../../parts/toasts";
+import { FormButtons, NoteField, Wrong } from "../../parts/form";
 
 const NAMES = ["limit", "rate", "retries", "timeout", "enabled"] as const;
 type Name = (typeof NAMES)[number];
@@ -148,22 +149,10 @@ function Form({ name, found, onClose, reload }: Props & { found: Reply<Task> }) 
       {NAMES.map((each) => (
         <Field key={each} name={each} texts={texts} />
       ))}
-      <div class="field">
-        <label for="override-note">Why? (goes to the audit)</label>
-        <input id="override-note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
-      </div>
-      <p class="bad" role="alert">
-        {wrong.value}
-      </p>
+      <NoteField of={note} />
+      <Wrong of={wrong} />
       {other && <Conflict rows={NAMES.map((each) => [each, texts.value[each] || "as the code says", other[each] || "as the code says"])} />}
-      <footer>
-        <button type="button" onClick={onClose}>
-          Leave it
-        </button>
-        <button type="submit" class="primary">
-          {other ? "Save mine over theirs" : "Save"}
-        </button>
-      </footer>
+      <FormButtons verb={other ? "Save mine over theirs" : "Save"} onClose={onClose} />
     </form>
   );
 }

@@ -11,6 +11,7 @@ import { Show } from "../../parts/empty";
 import { RunLink } from "../../parts/link";
 import { wordOf } from "../../parts/state";
 import { say } from "../../parts/toasts";
+import { FormButtons, Wrong } from "../../parts/form";
 
 /** Submit a run; or try it: what would a submit answer now, guard by guard? */
 export function SubmitDialog({ task, onClose }: { task: Task; onClose: () => void }) {
@@ -70,21 +71,13 @@ export function SubmitDialog({ task, onClose }: { task: Task; onClose: () => voi
                 <input id="key" type="text" value={key.value} onInput={(event) => (key.value = event.currentTarget.value)} />
               </div>
             </div>
-            <p class="bad" role="alert">
-              {wrong.value}
-            </p>
+            <Wrong of={wrong} />
             {trial.value && <Trial of={trial.value} />}
-            <footer>
-              <button type="button" onClick={onClose}>
-                Leave it
-              </button>
+            <FormButtons verb="Submit" onClose={onClose}>
               <button type="button" onClick={() => void attempt(found)}>
                 Try: what would happen?
               </button>
-              <button type="submit" class="primary">
-                Submit
-              </button>
-            </footer>
+            </FormButtons>
           </form>
         )}
       </Show>
