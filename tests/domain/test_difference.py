@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from rota.domain.difference import Change, Field, Owed, owed, schedule_changes, started, task_changes
 from rota.domain.guards import Guards
-from rota.domain.intake import Options, Timed, new_schedule
+from rota.domain.intake import Options
 from rota.domain.policy import Limit, Policy, Retry
 from rota.domain.schedule import CatchUp, Missed, Schedule, declared
+from rota.domain.scheduling import Timed, new_schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.ticks import with_first_tick
 from rota.domain.triggers import Trigger

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from rota.domain.forecast import DAY, HOUR, MOST, Collision, Pace, forecast
 from rota.domain.guards import Guards
-from rota.domain.intake import Options, Timed, new_schedule
+from rota.domain.intake import Options
 from rota.domain.policy import Policy
 from rota.domain.schedule import Overlap, Schedule
+from rota.domain.scheduling import Timed, new_schedule
 from rota.domain.ticks import with_first_tick
 from rota.domain.triggers import Trigger
 

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from rota import Every, Rota
-from rota.domain.intake import Timed
 from rota.domain.schedule import Schedule
+from rota.domain.scheduling import Timed
 from rota.engine.hooks import Hooks
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import BATCH, Ticks

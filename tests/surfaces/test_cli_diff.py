@@ -6,7 +6,7 @@ from typing import TypedDict
 import pytest
 
 from rota import Cron, DailyAt, Every, Period, Rota, status_dict
-from rota.domain.intake import Timed
+from rota.domain.scheduling import Timed
 from rota.store import bucket
 from tests.requirement import requirement
 from tests.surfaces.called import Called

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.domain.intake import Timed
+from rota.domain.scheduling import Timed
 from rota.domain.ticks import tick_id
 from tests.surfaces.called import Called
 from tests.surfaces.timetables import HOUR, declare, fire, made, on_terminal

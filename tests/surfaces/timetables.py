@@ -7,9 +7,10 @@ import pytest
 
 from rota import Rota
 from rota.domain.guards import Guards
-from rota.domain.intake import Options, Timed, new_schedule
+from rota.domain.intake import Options
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
+from rota.domain.scheduling import Timed, new_schedule
 from rota.domain.ticks import due_tick, with_first_tick
 from rota.domain.triggers import Trigger
 from rota.store import ClaimRequest, Declared, Report, Store, Tally

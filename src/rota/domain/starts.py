@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from rota.domain.intake import Timed
 from rota.domain.once import check_period, named
 from rota.domain.run import after
 from rota.domain.schedule import Schedule
+from rota.domain.scheduling import Timed
 from rota.domain.timing import Timing
 from rota.domain.triggers.at_start import AT_START, AtStart
 

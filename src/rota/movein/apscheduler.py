@@ -10,8 +10,8 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain.intake import Timed
 from rota.domain.schedule import CatchUp, Overlap
+from rota.domain.scheduling import Timed
 from rota.domain.triggers import At, Every, Trigger
 from rota.errors import InvalidOptions
 from rota.movein.code import literals

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rota.domain.intake import Timed
+from rota.domain.scheduling import Timed
 from rota.domain.triggers import At, Every
 from rota.domain.triggers.zones import zone_name
 from rota.errors import InvalidOptions

@@ -7,8 +7,8 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain.intake import Timed
 from rota.domain.policy import Lost
+from rota.domain.scheduling import Timed
 from rota.domain.triggers import Every
 from rota.errors import InvalidOptions
 from rota.movein.beat_db import CLEANUP, call_code

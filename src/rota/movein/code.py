@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import cast
 
-from rota.domain.intake import Timed
+from rota.domain.scheduling import Timed
 from rota.movein.plan import Row, Source
 
 WIDTH = 116

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from rota.domain.intake import Timed
 from rota.domain.schedule import Overlap
+from rota.domain.scheduling import Timed
 from rota.domain.triggers import Cron, Every
 from rota.domain.triggers.zones import zone_name
 from rota.errors import InvalidOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain.intake import Timed
+from rota.domain.scheduling import Timed
 from rota.domain.triggers import Cron
 from rota.errors import InvalidOptions
 from rota.movein.code import literals

@@ -8,7 +8,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain.intake import Options, Timed
+from rota.domain.intake import Options
+from rota.domain.scheduling import Timed
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
 from rota.movein.stops import Stop

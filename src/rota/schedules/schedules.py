@@ -13,10 +13,11 @@ from rota.domain.activity import Breaker
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.ids import retry_id
-from rota.domain.intake import Span, Timed, instant, seconds
+from rota.domain.intake import Span, instant, seconds
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import State
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
+from rota.domain.scheduling import Timed
 from rota.domain.starts import is_at_start
 from rota.domain.ticks import backfill, run_now, tick_id, ticks_between
 from rota.domain.timing import shown

@@ -11,10 +11,11 @@ from rota.domain.ended import with_callbacks
 from rota.domain.fan import child_id
 from rota.domain.guards import Guards
 from rota.domain.headers import merged
-from rota.domain.intake import Options, Timed, new_run, new_schedule
+from rota.domain.intake import Options, new_run
 from rota.domain.once import Once, check_storable, once_in
 from rota.domain.run import NewRun, Origin
 from rota.domain.schedule import Schedule
+from rota.domain.scheduling import Timed, new_schedule
 from rota.domain.spec import NamedByCode, TaskSpec
 from rota.domain.starts import at_start, is_at_start
 from rota.domain.triggers import Trigger

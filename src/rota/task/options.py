@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from rota.domain.activity import Activity, Breaker
 from rota.domain.guards import Guards, Join, Sliding, Unique
-from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique, check_unique_in, window_of
+from rota.domain.intake import Span, check_name, check_unique, check_unique_in, window_of
 from rota.domain.once import Once, check_once
 from rota.domain.policy import Limit, Lost, Rate, Retry, Share, TraceMode
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap
+from rota.domain.scheduling import Timed, check_overlap
 from rota.domain.triggers import Trigger
 from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey

@@ -19,9 +19,10 @@ from rota.cli.render.show import Show
 from rota.cli.schedules.find import ScheduleId, opened
 from rota.client.client import Client
 from rota.domain.activity import Breaker
-from rota.domain.intake import Options, Timed
+from rota.domain.intake import Options
 from rota.domain.policy import Lost, Retry
 from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.scheduling import Timed
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask

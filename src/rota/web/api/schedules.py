@@ -6,10 +6,11 @@ from msgspec import Meta, Struct
 
 from rota.domain.activity import Breaker
 from rota.domain.deadline import deadline_id
-from rota.domain.intake import BUFFER_LIMIT, PRIORITY, TIMES_LIMIT, Options, Timed
+from rota.domain.intake import PRIORITY, Options
 from rota.domain.lint import Finding
 from rota.domain.policy import Lost
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
+from rota.domain.scheduling import BUFFER_LIMIT, TIMES_LIMIT, Timed
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import put_made
 from rota.store import RowQuery
