@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rota.domain.fan import Fan, child_id, gather_id, need_of
 from rota.domain.lifecycle import Discarded, Failed, Outcome, Succeeded, settlement_of
-from rota.domain.policy import Retry
+from rota.domain.policy import Limit, Retry
 from rota.domain.run import NewRun, Run
 from rota.store import Command, Retention, RowQuery, RunQuery
 from storekit.contract.stage import BOOM, Stage, Staged, ids, new_run
@@ -98,6 +98,14 @@ class FanContract(Staged):
         await stage.end(last, Succeeded(b"1"))
         assert await self.counts(stage) == (4, 4, 2)
         assert len(await self.gathered(stage)) == 1
+
+    async def test_a_claim_gives_the_gather_that_it_let_in(self, stage: Stage) -> None:
+        await stage.declare(limit=Limit(1), task="gather")
+        await stage.store.fan(FAN, 1)
+        await stage.put(new_run("gather", id=gather_id(FAN), needs=(need_of(FAN),)))
+        await stage.put(new_run(id=child_id(FAN, 0), expires_after=0.5))
+        stage.wait(1)
+        assert ids(await self.gathered(stage)) == [gather_id(FAN)], "the claim has ended the child, which had expired"
 
     async def test_too_many_failures_let_the_gather_in_early(self, stage: Stage) -> None:
         await self.spread(stage, 4, allowed=1)

@@ -1,9 +1,10 @@
 """mark: marks are set and cleared, and guards read them."""
 
+from rota.domain import needs
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Mark
 from rota.store import MarkRow, RowQuery
-from storekit.contract.stage import GREET, Stage, Staged, new_run
+from storekit.contract.stage import GREET, Stage, Staged, ids, new_run
 
 DONE = Mark(succeeded_at=1.5, finished_at=1.5)
 
@@ -32,3 +33,10 @@ class MarkContract(Staged):
         assert rests.reason is Reason.RESTING
         await stage.store.mark([MarkRow(GREET, "k", None)])
         assert await stage.admit(new_run(unique="done", key="k"))
+
+    async def test_a_call_that_sets_and_clears_a_mark_meets_needs_between(self, stage: Stage) -> None:
+        await stage.put(waits := new_run(needs=[needs.ended(GREET, "k")]))
+        edits = [MarkRow(GREET, "k", DONE), MarkRow(GREET, "k", None), MarkRow(GREET, "k", None)]
+        assert (await stage.store.mark(edits)).items == [True, True, False]
+        assert await self.marks(stage) == []
+        assert ids((await stage.claim()).runs) == [waits.id]

@@ -7,7 +7,7 @@ from rota.domain.lifecycle import Failed, Lost, Outcome, Released, Succeeded, se
 from rota.domain.policy import Limit, Rate
 from rota.domain.run import Run
 from rota.domain.spec import TaskSpec, limit_row
-from rota.store import Command, Declared, RowQuery, RunQuery
+from rota.store import Command, Declared, RowQuery, RunQuery, Scope
 from storekit.contract.stage import BOOM, Stage, Staged, ids, new_run
 
 TASKS = ("cut", "train", "paint")
@@ -42,6 +42,16 @@ class NamedLimitContract(Staged):
         await stage.claim("bob", 9, tasks=TASKS)
         (seen,) = (await stage.store.runs(RunQuery(ids=[behind.id]))).runs
         assert not seen.parked
+
+    async def test_a_full_limit_leaves_no_seat_empty(self, stage: Stage) -> None:
+        """A claim looks at more runs than it has seats once it has parked one. The runs of `few` are looked at behind a
+        run that has no room: that there are too many of them does not keep the first one from its seat."""
+        await share(stage, 1, "cut")
+        await stage.store.declare([TaskSpec("few", limit=Limit(1))])
+        await stage.store.control(Command.PAUSE, ["few k"], of=Scope.KEYS)
+        await stage.put(cut := new_run("cut"), new_run("few", key="k"), new_run("cut"))
+        await stage.put(few := new_run("few"), new_run("few"))
+        assert ids((await stage.claim("ada", 2, tasks=["cut", "few"])).runs) == [cut.id, few.id]
 
     async def test_every_way_out_of_a_lease_makes_room(self, stage: Stage) -> None:
         await share(stage, 1)

@@ -81,7 +81,7 @@ CREATE OR REPLACE FUNCTION look_around(
     who text, known text[], shown text[], served text[], offers boolean, now float8,
     OUT expiry_floor float8, OUT lease_floor float8, OUT schedule_floor float8, OUT rate_floor float8, OUT raised_at float8,
     OUT startable text[], OUT gated boolean, OUT moved boolean, OUT expired boolean, OUT opened boolean, OUT ticking boolean,
-    OUT lapsed boolean, OUT recorded boolean
+    OUT lapsed boolean, OUT recorded boolean, OUT overridden boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
     SELECT f.*,
@@ -94,9 +94,10 @@ BEGIN
         EXISTS (SELECT FROM rates r WHERE r.opens_at BETWEEN f.rate_floor AND now),
         offers AND EXISTS (SELECT FROM schedules s WHERE s.look_at BETWEEN f.schedule_floor AND now),
         offers AND EXISTS (SELECT FROM leases l WHERE l.until BETWEEN f.lease_floor AND now),
-        (SELECT r.last_value FROM record_until r) > now * {PER_SECOND}
+        (SELECT r.last_value FROM record_until r) > now * {PER_SECOND},
+        EXISTS (SELECT FROM specs s WHERE s.name >= 'override ' AND s.name < 'override!')
     INTO expiry_floor, lease_floor, schedule_floor, rate_floor, raised_at,
-         startable, gated, moved, expired, opened, ticking, lapsed, recorded
+         startable, gated, moved, expired, opened, ticking, lapsed, recorded, overridden
     FROM (SELECT coalesce(max(k.floor) FILTER (WHERE k.kind = 1), '-Infinity') AS expiry_floor,
                  coalesce(max(k.floor) FILTER (WHERE k.kind = 2), '-Infinity') AS lease_floor,
                  coalesce(max(k.floor) FILTER (WHERE k.kind = 3), '-Infinity') AS schedule_floor,
@@ -126,6 +127,7 @@ DECLARE
     around record;
     last bigint;
     took text[];
+    places tid[];  -- where the leases of `took` are, if one statement has made them all
     queues text[] := ARRAY(SELECT kept_queue(s) FROM unnest(served) AS s);
     startable text[];
     late text[] := '{}';
@@ -172,7 +174,7 @@ BEGIN
             || ARRAY(SELECT DISTINCT c.task::text FROM queue c WHERE c.id = ANY(ARRAY(  -- and of the runs that wait for their end
                      SELECT w.run FROM queue q CROSS JOIN LATERAL (SELECT w.run FROM waits w WHERE w.ended = ANY(
                          ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')]) OFFSET 0) AS w
-                     WHERE q.id = ANY(late))))
+                     WHERE q.id = ANY(late)) || gathers_of(late)))
             || ARRAY(SELECT DISTINCT c.task::text FROM callbacks c WHERE c.run = ANY(late))  -- and of those that their end calls
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
                                                     WHERE s.gated AND s.name = ANY(startable)), queues) l WHERE l.head <= now));
@@ -195,14 +197,18 @@ BEGIN
         END IF;
         IF free > 0 AND around.startable <> '{}' THEN
             more := take_all(who, num, around.startable, queues, gates, free, seconds, now);
-            took := more.batch; passed_over := more.passed_over; again := more.again; skipped := more.skipped;
+            took := more.batch; places := more.places; passed_over := more.passed_over; again := more.again; skipped := more.skipped;
         END IF;
     END IF;
     IF NOT fresh THEN
         took := ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num);
     END IF;
     answered := 0;
-    IF took <> '{}' THEN
+    IF places IS NOT NULL THEN
+        RETURN QUERY SELECT 'run', NULL::text, NULL::text, {leases_view} FROM leases
+            WHERE leases.ctid = ANY(places) ORDER BY leases.priority DESC, leases.due_at, leases.seq;
+        answered := cardinality(places);
+    ELSIF took <> '{}' THEN
         RETURN QUERY SELECT 'run', NULL::text, NULL::text, l.* FROM lease_runs l
             WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
         GET DIAGNOSTICS answered = ROW_COUNT;
@@ -259,8 +265,9 @@ BEGIN
         'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'passed_over', passed_over,
         'hinted', hinted, 'touched', touched, 'orders',
         (SELECT json_build_array(w.seats, w.quiet, w.stop) FROM workers w WHERE w.name = who),
-        'overrides', (SELECT json_agg(o.spec::json) FROM specs o WHERE took <> '{}' AND o.name = ANY(ARRAY(
-            SELECT DISTINCT 'override ' || l.task FROM leases l WHERE l.id = ANY(took)))))::text, (NULL::runs).*;
+        'overrides', CASE WHEN took <> '{}' AND around.overridden THEN (
+            SELECT json_agg(o.spec::json) FROM specs o WHERE o.name = ANY(ARRAY(
+                SELECT DISTINCT 'override ' || l.task FROM leases l WHERE l.id = ANY(took)))) END)::text, (NULL::runs).*;
 END $$;
 
 -- Offer the schedules `ids`, which the claim at `claimed_at` got and its client could not read, again only after `seconds`: else

@@ -6,6 +6,11 @@ CREATE OR REPLACE FUNCTION fan_of(run text) RETURNS text LANGUAGE sql IMMUTABLE 
     SELECT substring(run FROM '^(.+)\.[0-9]+$')
 $$;
 
+-- The ids of the gathers that the end of the runs `ids` may let in.
+CREATE OR REPLACE FUNCTION gathers_of(ids text[]) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT ARRAY(SELECT fan_of(i) || '.all' FROM unnest(ids) AS i WHERE strpos(i, '.') > 0 AND fan_of(i) IS NOT NULL)
+$$;
+
 CREATE OR REPLACE FUNCTION is_over(f fans) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(f.failed > f.allowed, false) OR coalesce(f.ended >= f.total, false)
 $$;

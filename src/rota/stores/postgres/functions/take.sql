@@ -37,7 +37,8 @@ $$;
 -- Take at most `most` of the best due runs of these lanes, as far as the gates of their tasks allow. Each run that is looked at
 -- is taken (moved into leases), parked because its key is saturated, or left because no run of its task may start now; then its
 -- task is in `shut`. The room of a key is the number of its runs that may start: in one claim the first runs of a key pass, up
--- to its room, and the others are parked.
+-- to its room, and the others are parked. A run behind the last seat says nothing of its task: the runs before it may not be
+-- taken, because a named limit has no room.
 -- `look`: how many runs are looked at. `suspects`: take a run only if the first run that may start has losses, and only that
 -- run. `skipped`: another verb has locked some of the runs.
 -- Lock order: the caller has locked the gates, so the numbers that they count do not change. Runs are locked SKIP LOCKED.
@@ -111,7 +112,7 @@ BEGIN
     )
     SELECT array_agg(p.id::text ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most),
            array_agg(p.id::text) FILTER (WHERE p.waits AND p.place < most),
-           array_agg(DISTINCT p.task::text) FILTER (WHERE NOT p.starts AND NOT p.waits),
+           array_agg(DISTINCT p.task::text) FILTER (WHERE NOT p.starts AND NOT p.waits AND p.place < most),
            (array_agg(p.losses ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most))[1],
            count(*) < least(cardinality(best), most_locked)
     INTO taken, parked, shut, losses_of_first, skipped FROM placed p;
@@ -158,7 +159,7 @@ $$;
 -- `skipped`: seats are left empty although runs are due, because other verbs have locked these runs.
 CREATE OR REPLACE FUNCTION take_all(
     who text, num bigint, startable text[], queues text[], gates text[], free integer, seconds float8, now float8,
-    OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
+    OUT batch text[], OUT places tid[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l_tasks text[];
@@ -184,7 +185,8 @@ BEGIN
                    AND (queues = '{}' OR q.queue = ANY(queues)) AND q.due_at <= now)
     INTO alone, suspects;
     IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
-        batch := take_lane(who, num, l_tasks[1], l_queues[1], l_priorities[1], l_heads[1], free, seconds, now);
+        got := take_lane(who, num, l_tasks[1], l_queues[1], l_priorities[1], l_heads[1], free, seconds, now);
+        batch := coalesce(got.batch, '{}'); places := got.places;
         passed_over := NOT alone;
         skipped := cardinality(batch) < free AND EXISTS (
             SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.queue = l_queues[1] AND q.priority = l_priorities[1]
@@ -228,10 +230,9 @@ END $$;
 -- just now; a run that has come in below it since then is left for the next claim. Runs that another verb has locked are
 -- skipped (SKIP LOCKED).
 CREATE OR REPLACE FUNCTION take_lane(
-    who text, num bigint, which text, in_queue text, level smallint, head float8, free integer, seconds float8, now float8
-) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-    batch text[];
+    who text, num bigint, which text, in_queue text, level smallint, head float8, free integer, seconds float8, now float8,
+    OUT batch text[], OUT places tid[]
+) LANGUAGE plpgsql AS $$
 BEGIN
     WITH gone AS (
         DELETE FROM queue WHERE ctid = ANY(ARRAY(
@@ -243,7 +244,7 @@ BEGIN
     ), kept AS (
         INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, worker)
         SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), who FROM gone g
+        RETURNING leases.id::text, leases.ctid
     )
-    SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;
-    RETURN coalesce(batch, '{}');
+    SELECT array_agg(k.id), array_agg(k.ctid) INTO batch, places FROM kept k;
 END $$;
