@@ -36,11 +36,21 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(valkey: RedisServe
     async with FaultProxy(valkey.address) as proxy, staged(at(valkey.url_at(proxy.address), namespace)) as stage:
         proxy.black_hole()
         with pytest.raises(StoreUnavailable, match="did not answer in time") as gone:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await stage.put(new_run())
         assert gone.value.passing
         proxy.heal()
         await stage.put(new_run())
+
+
+async def test_a_request_whose_time_is_over_is_sent_once_more(valkey: RedisServer, namespace: str) -> None:
+    """The time may have passed while this process could not listen."""
+    async with FaultProxy(valkey.address) as proxy, staged(at(valkey.url_at(proxy.address), namespace)) as stage:
+        proxy.fail_next("black hole", match=b"EVALSHA")
+        new = new_run()
+        await stage.put(new)
+        assert proxy.struck == ["black hole"]
+        assert (await stage.see(new)).id == new.id
 
 
 async def test_a_cancelled_call_takes_no_other_ones_answer(valkey: RedisServer, namespace: str) -> None:

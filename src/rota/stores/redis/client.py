@@ -20,7 +20,7 @@ from rota.stores.redis.scripts import READS, script
 PAUSES = (0.0, 0.05, 0.2, 0.5)
 """Seconds before each further try."""
 PATIENCE = 2.0
-"""Seconds after which there is no further try. The callers of a store have retries of their own."""
+"""Seconds after which there is no third try. The callers of a store have retries of their own."""
 
 
 class RedisClient:
@@ -49,10 +49,14 @@ class RedisClient:
         return await self._send(self._writing, *command)
 
     async def _send(self, connection: Connection, *command: Word) -> Any:
-        """Try until a server replies. Raises NoScriptError as it is; all other errors become a StoreError."""
+        """Try until a server replies. Raises NoScriptError as it is; all other errors become a StoreError.
+
+        There are two tries at least. One is not enough: after a blocked event loop or a frozen process the first try
+        is over at once, and the server was never asked.
+        """
         began = time.monotonic()
         failure: Exception = Broken("not sent")
-        for pause in PAUSES:
+        for tries, pause in enumerate(PAUSES, start=1):
             if self._closed:
                 raise StoreUnavailable(f"{self.address.shown} is closed", passing=False)
             try:
@@ -69,7 +73,7 @@ class RedisClient:
                     break
                 connection.drop()  # after a failover, the next try must reach another server
             self.resolver.lost()
-            if time.monotonic() - began > PATIENCE:
+            if tries > 1 and time.monotonic() - began > PATIENCE:
                 break
             await asyncio.sleep(pause)
         raise explain(failure, self.address.shown) from failure
