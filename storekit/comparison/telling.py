@@ -33,6 +33,8 @@ class RunStory(Checks):
         self.step = "begin"
         self.made = 0
         self.crowded = ("", "")
+        self.spans: dict[tuple[str, str | None], bool] = {}
+        """Whether the runs of a step and a unique key share the key with other tasks."""
         self.seen = {}
         self.claims: dict[str, ClaimRequest] = {}
         """The last request of each worker; a repeated claim says nothing of hand-overs."""
@@ -70,12 +72,16 @@ class RunStory(Checks):
         return found
 
     def draw_run(self, dice: Dice, id: str, now: float) -> NewRun:
-        """Return a run. A step has at most one run of a task with `max_pending`: of a batch, stores may choose which
-        runs get the last places."""
+        """Return a run. Of a batch, stores may choose which runs of a task with `max_pending` get the last places, and
+        whether a run that shares its key with other tasks is judged before or after a run of that key that does not: a
+        step has one of each."""
         tasks = [task for task in self.tasks if (self.step, task) != self.crowded]
         new = drawing.new_run(dice, tasks, id, now)
         if new.task in drawing.MOST_PENDING:
             self.crowded = self.step, new.task
+        spans = new.guards.unique_in is not None
+        if new.unique_key and self.spans.setdefault((self.step, new.unique_key), spans) != spans:
+            new = replace(new, guards=Guards(max_pending=new.guards.max_pending), unique_key=None)
         return new
 
     def fresh_id(self) -> str:

@@ -89,6 +89,9 @@ class Store(Reads, Protocol):
         group are cancelled in the same transaction, and one answer for each cancelled run follows the answers for
         `runs`.
 
+        Runs of one task and key are judged in the order of `runs`. So are runs that share a key (`unique_in`); between
+        one that shares a key and one of the same key that does not, the store chooses the order.
+
         This verb, `fire`, and those from `control` down to `mark` write `audit` in their own transaction, if it is
         given.
         """
