@@ -10,6 +10,7 @@ from rota.engine.context import Context
 from rota.engine.executors.process import ChildRaised, ProcessExecutor
 from rota.engine.handler import Handler
 from tests.engine.process_tasks import hold_the_gil
+from tests.lines import print_line
 
 
 class Mine(Exception):
@@ -21,7 +22,7 @@ def stumble() -> None:
 
 
 def wait_for_ever(ctx: Context) -> None:
-    print("child", os.getpid(), flush=True)
+    print_line(f"child {os.getpid()}")
     threading.Event().wait()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from rota import Context, Rota
 from rota.errors import RetryAfter
+from tests.lines import print_line
 
 app = Rota("memory://")
 
@@ -81,7 +82,7 @@ def hold(ctx: Context) -> None:
 
 def hold_the_gil(ctx: Context) -> None:
     """No other thread of the child gets to run."""
-    print("child", os.getpid(), flush=True)
+    print_line(f"child {os.getpid()}")
     ctypes.PyDLL(None).sleep(1000)
 
 

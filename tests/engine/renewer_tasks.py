@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from rota import Rota
+from tests.lines import print_line
 
 app = Rota(os.environ["ROTA_URL"], name="holder")
 
@@ -14,7 +15,7 @@ app = Rota(os.environ["ROTA_URL"], name="holder")
 def hold(flag: str) -> str:
     """Nobody else gets the interpreter lock before the first byte of that file is set: reading shared memory does not
     let go of the lock, and nobody asks for it before the switch interval is over."""
-    print(f"CALLED by {os.getpid()}", flush=True)
+    print_line(f"CALLED by {os.getpid()}")
     usual = sys.getswitchinterval()
     with Path(flag).open("rb") as file, mmap.mmap(file.fileno(), 1, prot=mmap.PROT_READ) as memory:
         sys.setswitchinterval(1e6)
@@ -29,7 +30,7 @@ def hold(flag: str) -> str:
 @app.task
 def rest(flag: str) -> str:
     """The same, but without the lock and at rest."""
-    print(f"CALLED by {os.getpid()}", flush=True)
+    print_line(f"CALLED by {os.getpid()}")
     with Path(flag).open("rb") as pipe:
         pipe.read(1)
     return "done"

@@ -31,7 +31,7 @@ async def once(ctx: Context, number: int) -> int:
 @app.task(schedule=Every(1), catch_up="all", overlap="allow")
 async def second(ctx: Context) -> None:
     note(ctx)
-    print("ticked", flush=True)
+    print("ticked\n", end="", flush=True)  # by one write: the log goes to the same pipe
 
 
 def note(ctx: Context) -> None:

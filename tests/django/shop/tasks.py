@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from rota import Limit, Rate, Retry
 from rota.django import task
 from tests.django.shop.models import Order
+from tests.lines import print_line
 
 meeting = threading.Barrier(10)
 """Where calls wait for each other: those that cannot be there at the same time never pass."""
@@ -109,14 +110,14 @@ def write(path: str, line: str) -> None:
 def hold(name: str, go: str) -> None:
     """Do not end before the file `go` is there when the call begins."""
     if not Path(go).exists():
-        print(f"{name} holds", flush=True)
+        print_line(f"{name} holds")
         threading.Event().wait(300)
 
 
 @task
 def finish(go: str) -> str:
     """End when the file `go` is there."""
-    print("works", flush=True)
+    print_line("works")
     while not Path(go).exists():
         threading.Event().wait(0.02)
     return "finished"
