@@ -160,3 +160,27 @@ async def test_the_control_room_lives_under_any_prefix(browser: Browser) -> None
         assert page.url == f"{url}/a/b/workers"
         outside = [each for each in watched.requests if f"{url}/a/b/" not in each]
         assert outside == []
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+async def test_the_frame_and_every_dialog_that_acts_name_the_environment(browser: Browser, width: int) -> None:
+    app = Rota("memory://", environment="production")
+
+    @app.task
+    async def add(a: int) -> int:
+        return a
+
+    async with service(app) as (url, token), page_of(browser, url, size=(width, 740)) as (page, _):
+        await page.goto(f"{url}/tasks/add#token={token}")
+        shown = page.locator(".badge:visible")
+        await expect(shown).to_have_text("environment production")
+        await expect(shown).to_have_css("background-color", "rgb(179, 38, 30)")
+        await expect(page).to_have_title("production · add · rota")
+        await page.get_by_role("button", name="Pause …").click()
+        await expect(page.get_by_role("dialog").get_by_text("production")).to_be_visible()
+
+
+async def test_an_app_that_names_no_environment_shows_none(full: World) -> None:
+    async with full.page("/tasks") as room:
+        await expect(room.page).to_have_title("Tasks · rota")
+        await expect(room.page.locator(".badge")).to_have_count(0)

@@ -163,7 +163,9 @@ async def test_the_way_from_a_wrong_clock_and_a_stuck_thread_to_the_cure(demo: W
         await expect(room.page.get_by_text("set these hosts' clocks (NTP)")).to_be_visible()
         await room.open("/workers")
         await expect(room.page.get_by_text("Set it by NTP").first).to_be_visible()
-        stuck = room.page.locator(".banner").filter(has_text="outlived its timeout")
+        stuck = room.page.locator(".banner").filter(has_text="outlived its timeout").first
         await expect(stuck).to_be_visible(timeout=PATIENT)
+        await stuck.get_by_text("Where it is now").click()
+        await expect(stuck.locator("pre")).to_contain_text("in export_report")
         await stuck.get_by_role("link", name="runs that timed out").click()
         await expect(room.page.get_by_role("link", name="export_report").first).to_be_visible()

@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from rota import Context, InvalidArguments, Rota, RunCancelled, RunFailed, State
 from rota.app.core import core_of
+from rota.store import WorkerSeen
 
 
 async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> None:
@@ -52,6 +54,42 @@ async def test_a_coroutine_that_ignores_its_timeout_is_settled_without_it(monkey
         with pytest.raises(RunFailed, match="took longer"):
             await run.result(timeout=10)
         release.set()
+
+
+async def test_a_worker_reports_where_calls_are_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.engine.runner.CLEANUP", 0.01)
+    app = Rota("memory://")
+    release, freed = threading.Event(), asyncio.Event()
+
+    @app.task(timeout=0.01)
+    def hang() -> None:
+        release.wait(60)
+
+    @app.task(timeout=0.01)
+    async def stubborn() -> None:
+        while not freed.is_set():
+            with suppress(asyncio.CancelledError):
+                await freed.wait()
+
+    @app.task
+    async def quick() -> None: ...
+
+    async with app:
+        runs = [await hang.submit(), await stubborn.submit()]
+        for run in runs:
+            with pytest.raises(RunFailed, match="took longer"):
+                await run.result(timeout=10)
+        seen, client = (await app.client().rows(WorkerSeen)).items, app.client()
+        while not seen or len(seen[0].report.stalls) < 2:
+            await (await quick.submit()).result()
+            seen = (await client.rows(WorkerSeen)).items
+        release.set()
+        freed.set()
+    stalls = {stall.run: (stall.what, stall.task, stall.stack) for stall in seen[0].report.stalls}
+    first, second = (stalls[run.id] for run in runs)
+    assert (first[:2], second[:2]) == (("call", "hang"), ("call", "stubborn"))
+    assert first[2].splitlines()[1] == "    release.wait(60)", "it begins with the handler"
+    assert second[2].splitlines()[1] == "    await freed.wait()"
 
 
 async def test_a_timeout_error_of_the_handlers_own_is_a_plain_failure() -> None:

@@ -75,6 +75,9 @@ async def test_a_blocked_loop_is_told_with_the_stack_of_what_blocks_it(ears: Ear
     assert total is not None
     assert float(total[1]) >= took - 2 * THRESHOLD
     assert watchdog.blocked_for == 0
+    assert watchdog.last is not None, "and kept for the report of the worker"
+    assert watchdog.last.seconds >= took - 2 * THRESHOLD
+    assert "in a_blocking_call" in watchdog.last.stack
 
 
 async def test_every_blockage_is_told_anew(ears: Ears, watchdog: Watchdog) -> None:

@@ -10,8 +10,9 @@ import pytest
 from rota import Activity, Limit, Rota, Secret
 from rota.store import Retention
 from rota.stores.memory import MemoryBackend
+from rota.web import asgi
 from rota.web.problems import MEANINGS, TITLES, WORDS
-from tests.web.conftest import Caller
+from tests.web.conftest import HOST, Caller, by_role
 
 RUNS = "/api/v1/runs"
 
@@ -33,6 +34,27 @@ async def test_every_problem_has_a_page_that_everybody_can_read(caller: Caller) 
         assert [(await http.get(f"/problems/{word}")).status_code for word in WORDS.values()] == [200] * len(WORDS)
         assert (await http.get("/problems/<script>")).status_code == 404
         assert (await http.get("/problems/x", headers={"Host": "evil.example"})).status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "colour"),
+    [
+        ("production", None, "red"), ("Live", None, "red"), ("staging", None, "amber"), ("test-3", None, "blue"),
+        ("dev", None, "green"), ("demo", None, "violet"), ("Lisbon", None, "grey"), ("production", "green", "green"),
+    ],
+)  # fmt: skip
+async def test_a_caller_hears_in_which_environment_the_app_runs(
+    name: str, chosen: str | None, colour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROTA_ENVIRONMENT", name)
+    if chosen is not None:
+        monkeypatch.setenv("ROTA_ENVIRONMENT_COLOUR", chosen)
+    app = Rota("memory://")
+    transport = httpx.ASGITransport(asgi(app, by_role, hosts=[]))
+    async with app.client(), httpx.AsyncClient(transport=transport, base_url=HOST) as http:
+        answer = await http.get("/api/v1/me", headers={"Authorization": "Bearer viewer"})
+        assert answer.json()["environment"] == {"name": name, "colour": colour}
+        assert name not in (await http.get("/api/v1/me")).text, "a stranger does not hear it"
 
 
 async def test_long_answers_are_packed_for_callers_that_take_gzip(caller: Caller) -> None:

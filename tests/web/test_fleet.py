@@ -3,7 +3,7 @@
 from typing import Any
 
 from rota import Activity, Rota
-from rota.store import ClaimRequest, Report, Tally
+from rota.store import ClaimRequest, Report, Stall, Tally
 from tests.requirement import requirement
 from tests.web.conftest import Caller
 
@@ -29,6 +29,23 @@ async def test_a_worker_is_seen_quietened_and_stopped(app: Rota, caller: Caller)
         assert (await caller("viewer:other").get(f"{API}/workers")).json()["items"] == []
         assert (await http.post(f"{API}/workers/{name}/stop", json={})).json()["stop"] is True
     assert (await http.get(f"{API}/workers/nobody")).status_code == 404
+
+
+async def test_stalls_are_told_and_their_stacks_only_to_readers_of_payloads(app: Rota, caller: Caller) -> None:
+    calls = (Stall("call", 9.5, "in add", "add", "r1"), Stall("call", 1.0, "in greet", "greet", "r2"))
+    blocked = Stall("loop", 2.5, "in sleep", over_for=3.0)
+    report = Report(stalls=(*calls, blocked), overdue=2)
+    store = await app.client().store()
+    await store.claim(ClaimRequest("w", 1, ["add", "greet"], 0, 30, report))
+
+    async def seen(role: str) -> list[tuple[object, ...]]:
+        (worker,) = (await caller(role).get(f"{API}/workers")).json()["items"]
+        return [(each["what"], each["task"], each["run"], each["stack"]) for each in worker["stalls"]]
+
+    whole = [("call", "add", "r1", "in add"), ("call", "greet", "r2", "in greet"), ("loop", None, None, "in sleep")]
+    assert await seen("operator") == whole
+    assert await seen("viewer") == [(*each[:3], None) for each in whole]
+    assert await seen("operator:add") == [whole[0], ("loop", None, None, None)], "other tasks are none of its business"
 
 
 async def test_marks_are_set_listed_and_forgotten(caller: Caller) -> None:

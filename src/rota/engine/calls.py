@@ -145,7 +145,7 @@ class Calls:
         self._settler.settle(settlement, run, seat.lease)
         self._seats.leave(seat)
         if seat.overdue is not None:
-            self._seats.overdue += 1
+            self._seats.outlived[seat.overdue] = seat
             log.warning("%s %s ended, but its call runs on and keeps its seat", run.task, run.id)
             self._announcer.stuck(run)
             seat.overdue.add_done_callback(self._overdue_call_ended)
@@ -155,7 +155,7 @@ class Calls:
     def _overdue_call_ended(self, call: "asyncio.Future[object]") -> None:
         if not call.cancelled():
             call.exception()  # marks the exception as seen: nobody else looks at it
-        self._seats.overdue -= 1
+        del self._seats.outlived[call]
 
     async def drain(self, drain_seconds: float, cleanup: bool = True) -> None:
         """Wait `drain_seconds` for the handlers, then ask them to stop, then give back the runs that are left.

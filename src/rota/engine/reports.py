@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from rota.domain.tuning import Tuning
 from rota.engine.seats import Seats
+from rota.engine.stalls import Stalls
 from rota.engine.tallies import Tallies
 from rota.engine.world import World
 from rota.store import WRONG, Report
@@ -21,6 +22,7 @@ class Reports:
 
     def __init__(self, seats: Seats, tallies: Tallies, tuning: Tuning, world: World) -> None:
         self._seats = seats
+        self.stalls = Stalls(seats, world.monotonic)
         self._tallies = tallies
         self._tuning = tuning
         self._clock = world.monotonic
@@ -47,6 +49,7 @@ class Reports:
                 lease=self._tuning.lease,
                 ahead=self._ahead,
                 began=self._began,
+                stalls=self.stalls.now(),
             )
         return self._unsent
 

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
@@ -186,7 +187,7 @@ class Runner:
                 loop = asyncio.get_running_loop()
                 call = self._injection.call_plain
                 work = partial(call, handler.fn, needs, handler.signature, seat.context, arguments, loop)
-            return await _watched(self._threads.call(work), seat, timeout)
+            return await _watched(self._threads.call(partial(_in_thread, seat, work)), seat, timeout)
         if needs is None:
             called = handler.fn(*args, **kwargs)
         else:
@@ -325,6 +326,12 @@ async def _caught(call: Awaitable[Any]) -> Any:
 
 class _TimeUp(TimeoutError):
     """The timeout of the run, which is not a TimeoutError that the handler raised. Middleware sees it."""
+
+
+def _in_thread(seat: Seat, work: Callable[[], Any]) -> Any:
+    """Call a handler, and note where: if it never ends, people want to see its stack."""
+    seat.thread = threading.get_ident()
+    return work()
 
 
 def _retry(handler: Handler, seat: Seat) -> Retry:

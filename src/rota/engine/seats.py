@@ -35,6 +35,7 @@ class Seat:
     called_at: float | None = None
     given_back = False  # the stopping worker has settled the run without waiting for the handler
     overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
+    thread = 0  # in which the handler is called, if it is in one
     span: "Span | None" = None  # of the call, if this program traces
 
     def __init__(self, run: Run, context: Context, deadline: float) -> None:
@@ -71,7 +72,7 @@ class Seats:
     def __init__(self, worker: str, total: int, slate: Slate | None = None) -> None:
         self.worker = worker
         self.total = total
-        self.overdue = 0
+        self.outlived: dict[asyncio.Future[Any], Seat] = {}
         """Calls that outlived their runs and still take a seat."""
         self._slate = slate
         self._taken: dict[Lease, Seat] = {}
@@ -87,6 +88,10 @@ class Seats:
 
     def __contains__(self, lease: object) -> bool:
         return lease in self._taken
+
+    @property
+    def overdue(self) -> int:
+        return len(self.outlived)
 
     @property
     def free(self) -> int:

@@ -159,13 +159,14 @@ class Supervisor:
         ticks = Ticks(store, self._hooks, announcer.tallies, self.undeclared)
         runner = Runner(self._handlers, self._world, Steps(store, self._flows), self._overrides)
         self._calls = Calls(runner, self._seats, self._heart, self._settler, announcer, resources, self._flows.written)
+        reports = Reports(self._seats, announcer.tallies, self._tuning, self._world)
         self._worker = Worker(
             store,
             self._seats,
             self._calls,
             self._settler,
             Offers(self._seats, self._heart, self._settler, ticks, announcer),
-            Reports(self._seats, announcer.tallies, self._tuning, self._world),
+            reports,
             self._tuning,
             self._backend.poll,
             self._world,
@@ -174,7 +175,7 @@ class Supervisor:
         )
         self._heart.start()
         if self._world.threads:
-            self._watchdog = Watchdog()
+            self._watchdog = reports.stalls.watchdog = Watchdog()
             self._watchdog.start()
             self._stack.callback(self._watchdog.stop)
         self._watch("settler", self._settler.run)

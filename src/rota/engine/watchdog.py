@@ -11,10 +11,23 @@ import sys
 import threading
 import time
 import traceback
+from typing import NamedTuple
 
 log = logging.getLogger("rota")
 
 FRAMES = 15
+
+
+class Blockage(NamedTuple):
+    """`stack`: empty if the thread could not look."""
+
+    seconds: float
+    stack: str
+    ended_at: float
+
+    @property
+    def over_for(self) -> float:
+        return time.monotonic() - self.ended_at
 
 
 class Watchdog:
@@ -26,6 +39,9 @@ class Watchdog:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next: asyncio.TimerHandle | None = None
         self._stopped = threading.Event()
+        self._seen = (0.0, "")  # the mark that was late, and the stack of the loop at that time
+        self.last: Blockage | None = None
+        """What blocked the loop last, since it turns again."""
 
     def start(self) -> None:
         """Watch the running event loop."""
@@ -53,7 +69,9 @@ class Watchdog:
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Set the mark. Logs also what the thread could not see: a call that held the GIL, or a suspended process."""
-        total = self.blocked_for
+        total, (due, stack) = self.blocked_for, self._seen
+        if total:
+            self.last = Blockage(total, stack if due == self._due else "", time.monotonic())
         self._schedule(loop)
         if total:
             log.warning("the event loop turns again: it was blocked for %.1f s", total)
@@ -72,7 +90,8 @@ class Watchdog:
             late, due = self.blocked_for, self._due
             if late and due != logged and not overslept:  # a thread that was late itself gives the loop one more period
                 logged = due
-                log.warning("the event loop has been blocked for %.1f s, by:\n%s", late, self._stack())
+                self._seen = due, self._stack()
+                log.warning("the event loop has been blocked for %.1f s, by:\n%s", late, self._seen[1])
 
     def _stack(self) -> str:
         """Return the innermost frames of the loop's thread now."""

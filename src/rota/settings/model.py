@@ -24,6 +24,7 @@ _KEEP = _TUNING.retention
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
+Colour = Literal["red", "amber", "green", "blue", "violet", "grey"]
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -40,6 +41,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     name: Annotated[str, says("What this app is called: it owns the schedules that its code declares.")] = "rota"
     version: Annotated[
         str | None, says('The version of this app: AtStart(each="version") fires once for each version.')
+    ] = None
+    environment: Annotated[
+        str | None, says("Where this app runs, such as production: every page of the control room shows it.")
+    ] = None
+    environment_colour: Annotated[
+        Colour | None, says("Its colour there: red, amber, green, blue, violet or grey; by default by its name.")
     ] = None
     tz: Annotated[str, says("The time zone of triggers that name none.")] = "UTC"
     enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
@@ -146,6 +153,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             )
         if not self.name or not self.name.isprintable() or len(self.name) > 100:
             raise InvalidOptions(f"{self._quote('name')}: 1 to 100 characters on one line")
+        place = self.environment
+        if place is not None and not (0 < len(place) <= 40 and place.isprintable()):
+            raise InvalidOptions(f"{self._quote('environment')}: 1 to 40 characters on one line")
 
     def _check_numbers(self) -> None:
         try:

@@ -56,6 +56,7 @@ from rota.store.reports import TOTAL_MEMORY as TOTAL_MEMORY
 from rota.store.reports import WRONG as WRONG
 from rota.store.reports import Orders as Orders
 from rota.store.reports import Report as Report
+from rota.store.reports import Stall as Stall
 from rota.store.reports import Stat as Stat
 from rota.store.reports import Tally as Tally
 from rota.store.reports import Total as Total

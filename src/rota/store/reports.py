@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -96,6 +97,20 @@ OTHER = "_other"
 """The name of what is counted together because there are too many names, or the name is forgotten."""
 
 
+class Stall(Struct, frozen=True, omit_defaults=True):
+    """A call that does not end, or the event loop while something blocked it, and where the program was."""
+
+    what: Literal["call", "loop"]
+    seconds: float
+    """For how long, so far or in all."""
+    stack: str
+    """The innermost frames; empty if nothing could look, because a call held the interpreter."""
+    task: str = ""
+    run: str = ""
+    over_for: float | None = None
+    """Seconds since it ended; None while it lasts."""
+
+
 class Report(Struct, frozen=True, omit_defaults=True):
     """A worker's heartbeat, sent with a claim."""
 
@@ -121,6 +136,9 @@ class Report(Struct, frozen=True, omit_defaults=True):
     """When the store first answered the worker, in Unix seconds by the store's clock; 0: not known."""
     claim: int = 0
     """The number of the claim that brought this report, if a pull worker sends it; else 0."""
+
+    stalls: tuple[Stall, ...] = ()
+    """Calls that do not end, and the last blockage of the event loop if it was lately."""
 
     @property
     def kept(self) -> "Report":

@@ -11,6 +11,18 @@ from rota.store import Reads, WorkerSeen
 from rota.views.values import iso
 
 
+class StallView(Struct, frozen=True):
+    """`what`: `call` or `loop`. `over_for`: seconds since it ended; null while it lasts. `stack`: the innermost frames,
+    null for callers without the right to read tracebacks."""
+
+    what: str
+    seconds: float
+    task: str | None
+    run: str | None
+    over_for: float | None
+    stack: str | None
+
+
 class WorkerView(Struct, frozen=True):
     """`held` counts the runs that the worker has claimed; `overdue` counts calls that outlived
     their runs and still take a seat."""
@@ -34,6 +46,8 @@ class WorkerView(Struct, frozen=True):
     began_at: str | None
     ahead: float
     """Seconds by which the clock of its host is ahead of the store's; 0 if they agree."""
+    stalls: Sequence[StallView] = ()
+    """Calls that do not end, and the last blockage of its event loop."""
 
 
 async def worker_views(store: Reads) -> list[WorkerView]:
@@ -67,6 +81,10 @@ def _view(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> Worker
         quiet=worker.orders.quiet,
         began_at=iso(report.began) if report.began else None,
         ahead=report.ahead,
+        stalls=tuple(
+            StallView(each.what, each.seconds, each.task or None, each.run or None, each.over_for, each.stack)
+            for each in report.stalls
+        ),
     )
 
 

@@ -39,7 +39,7 @@ def test_an_unknown_key_in_pyproject_is_named_with_its_table(pyproject: Write, f
 def test_an_unknown_key_like_no_other_gets_the_list(rota_toml: Write) -> None:
     rota_toml("zzz = 1")
 
-    assert "there are: url, namespace, app, name, version, tz, enabled" in refusal()
+    assert "there are: url, namespace, app, name, version, environment, environment_colour, tz, enabled" in refusal()
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5])
@@ -47,6 +47,11 @@ def test_a_silence_that_would_cost_healthy_workers_their_runs_is_refused(seconds
     assert refusal(silence=seconds) == f"silence={float(seconds)}: from 1 second to ten years"
     with pytest.raises(ValueError, match=r"^silence=.*: from 1 second to ten years"):
         Tuning(silence=seconds)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 41, "prod\nuction"])
+def test_an_environment_that_no_page_can_show_is_refused(name: str) -> None:
+    assert refusal(environment=name) == f"environment={name!r}: 1 to 40 characters on one line"
 
 
 def test_an_unknown_keyword_is_refused() -> None:

@@ -178,6 +178,11 @@ export interface Directed {
   stop: boolean;
 }
 
+export interface Environment {
+  name: string;
+  colour: "amber" | "blue" | "green" | "grey" | "red" | "violet";
+}
+
 export interface ErrorGroup {
   task: string;
   type: string;
@@ -509,6 +514,7 @@ export interface Me {
   tasks: string[];
   expires: string | null;
   namespaces?: string[];
+  environment?: Environment | null;
 }
 
 export interface NewRunBody {
@@ -1469,6 +1475,7 @@ export interface Worker {
   quiet: boolean;
   began_at: string | null;
   ahead: number;
+  stalls: WorkerStalls[];
 }
 
 export interface WorkerReport {
@@ -1476,6 +1483,15 @@ export interface WorkerReport {
   pid?: number;
   version?: string;
   seats?: number;
+}
+
+export interface WorkerStalls {
+  what: string;
+  seconds: number;
+  task: string | null;
+  run: string | null;
+  over_for: number | null;
+  stack: string | null;
 }
 
 export interface Routes {

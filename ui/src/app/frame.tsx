@@ -8,6 +8,7 @@ import { Toasts } from "../parts/toasts";
 import { PAGES, type PageEntry, type PageProps } from "../pages/registry";
 import { Boundary } from "./boundary";
 import { Help, helpOpen } from "./help";
+import { Badge } from "./badge";
 import { bind, type Binding } from "./keys";
 import { Login } from "./login";
 import { Palette, paletteOpen } from "./palette";
@@ -16,7 +17,7 @@ import { QueryBar } from "./querybar";
 import { Rail } from "./rail";
 import { go, match, place, type Params } from "./router";
 import { askRow, focusAction, moveRow } from "./rows";
-import { me } from "./session";
+import { environment, me } from "./session";
 import { NameView, namingView } from "./views";
 
 interface Shown {
@@ -28,6 +29,7 @@ interface Shown {
 /** The page that is on the screen; it stays until the next one has been loaded. */
 const shown = signal<Shown | null>(null);
 const missing = signal(false);
+const title = signal("");
 
 function findPage(path: string): { entry: PageEntry; params: Params } | null {
   for (const entry of PAGES) {
@@ -44,7 +46,7 @@ async function showPage(path: string): Promise<void> {
   const { default: page } = await found.entry.load();
   if (place.peek().path !== path) return;
   shown.value = { ...found, page };
-  document.title = `${found.params["id"] ?? found.params["name"] ?? found.entry.name} · rota`;
+  title.value = found.params["id"] ?? found.params["name"] ?? found.entry.name;
 }
 
 function frameBindings(): Binding[] {
@@ -78,11 +80,14 @@ export function Frame() {
     railOpen.value = false;
     void showPage(path);
   });
+  useSignalEffect(() => {
+    document.title = [environment.value?.name, title.value, "rota"].filter(Boolean).join(" · ");
+  });
   if (!loggedIn.value) return <Login />;
   const current = shown.value;
   const Page = current?.page;
   return (
-    <div class="frame">
+    <div class="frame" data-colour={environment.value?.colour}>
       <a class="skip" href="#content">
         Skip to the content
       </a>
@@ -99,6 +104,7 @@ export function Frame() {
           >
             ☰
           </button>
+          <Badge />
           <QueryBar />
         </header>
         <main id="content" tabIndex={-1}>

@@ -1,6 +1,7 @@
 import type { Signal } from "@preact/signals";
 import { heardAt, liveness, togglePause } from "../api/stream";
 import { PAGES, type PageEntry } from "../pages/registry";
+import { Badge } from "./badge";
 import { now } from "./clock";
 import { clockSkew } from "../api/client";
 import { span } from "./format";
@@ -26,6 +27,7 @@ export function Rail({ current, open }: { current: PageEntry | null; open: Signa
       <a class="brand" href={hrefOf("/")}>
         rota
       </a>
+      <Badge />
       <ul>
         {PAGES.filter((page) => page.letter).map((page) => (
           <li key={page.name} class={page.begins ? "begins" : undefined}>

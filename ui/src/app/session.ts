@@ -1,9 +1,12 @@
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { ask, loggedIn } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Me } from "../api/types";
 
 export const me = signal<Me | null>(null);
+
+/** Where the app of this page runs: production, say. Null if nobody has said. */
+export const environment = computed(() => me.value?.environment ?? null);
 
 /** Does the visitor have this right? What a visitor may not do is not offered. */
 export function may(right: string): boolean {

@@ -13,6 +13,7 @@ import { NoteDialog } from "../parts/note";
 import { Head } from "../parts/page";
 import { Table } from "../parts/table";
 import { Lasting } from "../parts/time";
+import { Stalls } from "./stalls";
 
 const GONE = ["stopped", "silent"];
 
@@ -142,17 +143,10 @@ function InHand({ runs }: { runs: readonly Run[] }) {
 /** What is wrong with workers, and what to do about it. */
 function Troubles({ workers }: { workers: readonly Worker[] }) {
   const alive = workers.filter((worker) => !gone(worker));
-  const stuck = alive.filter((worker) => worker.overdue > 0);
   const wrong = alive.filter((worker) => worker.ahead !== 0);
   return (
     <>
-      {stuck.length > 0 && (
-        <p class="banner">
-          {stuck.map((worker) => worker.name).join(", ")}: a call has outlived its timeout, and its thread still takes a seat. Nothing can end a thread from outside: find
-          the task in the <a href={hrefOf("/runs", { reason: "timed_out", since: "1d" })}>runs that timed out</a>, let it look at ctx.stopping, and stop the worker to get the seat
-          back.
-        </p>
-      )}
+      <Stalls workers={alive} />
       {wrong.map((worker) => (
         <p key={worker.name} class="banner">
           The clock of {worker.name} on {worker.host} is {span(Math.abs(worker.ahead))} {worker.ahead > 0 ? "ahead of" : "behind"} the store's. Runs start by the store's clock;

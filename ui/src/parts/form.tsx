@@ -1,5 +1,6 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { Badge } from "../app/badge";
 
 /** Asks why something is done. */
 export function NoteField({ of }: { of: Signal<string> }) {
@@ -35,6 +36,7 @@ interface Props {
 export function FormButtons({ verb, leave = "Leave it", danger = false, disabled = false, onClose, children }: Props) {
   return (
     <footer>
+      <Badge />
       <button type="button" onClick={onClose}>
         {leave}
       </button>

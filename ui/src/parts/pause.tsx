@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { secondsOf } from "../app/format";
 import { Dialog } from "./dialog";
+import { FormButtons } from "./form";
 
 interface Props {
   name: string;
@@ -34,14 +35,7 @@ export function PauseDialog({ name, about, onClose, onPause }: Props) {
           <label for="pause-note">Why? (everybody sees it beside the pause)</label>
           <input id="pause-note" type="text" maxLength={200} value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} />
         </div>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Keep it active
-          </button>
-          <button type="submit" class="primary">
-            Pause
-          </button>
-        </footer>
+        <FormButtons verb="Pause" leave="Keep it active" onClose={onClose} />
       </form>
     </Dialog>
   );

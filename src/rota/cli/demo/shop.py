@@ -159,7 +159,7 @@ class Shop(Struct, frozen=True):
 
 def shop(url: str, grace: float = 3.0) -> Shop:
     """One worker of the shop. Three of them share the store."""
-    app = Rota(url, concurrency=SEATS, queues=QUEUES, lease=5.0, grace=grace, name="shop")
+    app = Rota(url, concurrency=SEATS, queues=QUEUES, lease=5.0, grace=grace, name="shop", environment="demo")
     mail = app.task(rate=Rate(20, per=1))(send_mail)
     small = app.task(key="{path}")(resize)
     weather = app.task(retry=Retry(3, delay=1.0, max_delay=5.0), logs=True)(fetch_weather)

@@ -1,10 +1,12 @@
 """The service about itself: health, readiness, status, and who calls."""
 
+import re
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from rota.app.core import core_of
+from rota.settings.model import Colour, Settings
 from rota.views.values import iso
 from rota.web.problems import Problem
 from rota.web.rights import ROLES, Right
@@ -21,6 +23,31 @@ class ReadyQuery(Struct, frozen=True, forbid_unknown_fields=True):
     max_age: Annotated[float, Meta(gt=0)] | None = None
 
 
+class Environment(Struct, frozen=True):
+    """Where the app runs. Pages show it in this colour, so that nobody acts on another one than is meant."""
+
+    name: str
+    colour: Colour
+
+
+COLOURS: list[tuple[str, Colour]] = [
+    (r"prod|live", "red"),
+    (r"stag|pre|uat|qa", "amber"),
+    (r"test|ci$", "blue"),
+    (r"dev|local", "green"),
+    (r"demo", "violet"),
+]
+"""How names begin, and their colours."""
+
+
+def environment_of(settings: Settings) -> Environment | None:
+    name, chosen = settings.environment, settings.environment_colour
+    if name is None:
+        return None
+    by_name: list[Colour] = [colour for begins, colour in COLOURS if re.match(begins, name, re.IGNORECASE)]
+    return Environment(name, chosen or (*by_name, "grey")[0])
+
+
 class Me(Struct, frozen=True):
     """`role`: null if the rights are those of no role. `namespaces`: those at /ns/NAME that the caller may enter."""
 
@@ -30,6 +57,7 @@ class Me(Struct, frozen=True):
     tasks: list[str]
     expires: str | None
     namespaces: list[str] = []
+    environment: Environment | None = None
 
 
 async def health(call: Call[NoQuery, None]) -> Answer:
@@ -56,7 +84,8 @@ async def me(call: Call[NoQuery, None]) -> Answer:
     who = call.principal
     names = [name for name in call.request.app.state.namespaces if who.enters(name)]
     role = next((role for role, rights in ROLES.items() if rights == who.rights), None)
-    return Answer(Me(who.name, role, sorted(who.rights), list(who.tasks), iso(who.expires), names))
+    place = environment_of(call.app.settings)
+    return Answer(Me(who.name, role, sorted(who.rights), list(who.tasks), iso(who.expires), names, place))
 
 
 ROUTES: list[Route[Any, Any]] = [

@@ -3,11 +3,12 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.store import RowQuery, WorkerSeen
 from rota.views.shapes import listing, shape_of
 from rota.views.values import iso, record
-from rota.views.workers import WorkerView, worker_views
+from rota.views.workers import StallView, WorkerView, worker_views
 from rota.web.problems import Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, get, post
@@ -35,7 +36,14 @@ async def _views(call: Call[Any, Any]) -> list[WorkerView]:
 
 def _shown(call: Call[Any, Any], view: WorkerView) -> dict[str, object]:
     tasks = [task for task in view.tasks if call.principal.may(Right.READ, task)]
-    return record(view) | {"tasks": tasks, "queues": list(view.queues)}
+    stalls = [_stall(call, stall) for stall in view.stalls if not stall.task or stall.task in tasks]
+    return record(view) | {"tasks": tasks, "queues": list(view.queues), "stalls": stalls}
+
+
+def _stall(call: Call[Any, Any], stall: StallView) -> dict[str, object]:
+    """What blocked a loop may be of any task: only who may read all payloads sees its stack."""
+    seen = call.principal.may(Right.PAYLOAD, stall.task) and bool(stall.task or not call.principal.tasks)
+    return record(stall if seen else replace(stall, stack=None))
 
 
 async def workers(call: Call[NoQuery, None]) -> Answer:

@@ -3,6 +3,7 @@ import { ask } from "../../api/client";
 import type { BackfillTick } from "../../api/types";
 import { counted } from "../../app/format";
 import { Dialog } from "../../parts/dialog";
+import { FormButtons, Wrong } from "../../parts/form";
 import { Time } from "../../parts/time";
 import { say } from "../../parts/toasts";
 
@@ -64,17 +65,13 @@ export function BackfillDialog({ id, onClose, onDone }: { id: string; onClose: (
             </ul>
           </>
         )}
-        <p class="bad" role="alert">
-          {wrong.value}
-        </p>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Close
-          </button>
-          <button type="submit" class="primary" disabled={found !== null && found.length === 0}>
-            {found ? `Make ${counted(found.length, "run")}` : "Show the ticks"}
-          </button>
-        </footer>
+        <Wrong of={wrong} />
+        <FormButtons
+          verb={found ? `Make ${counted(found.length, "run")}` : "Show the ticks"}
+          leave="Close"
+          disabled={found !== null && found.length === 0}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );
