@@ -10,31 +10,46 @@ $$;
 -- When the worker `who` should claim again: at the first coming time (of a run, a schedule or a rate) for which too few other
 -- idle workers wake. The worker does not simply take the coming time number (other workers + 1): then all workers that claim
 -- again would move to the last one.
+-- `l_*`: the lanes of the startable tasks. `gated`: there are tasks with limits or rates.
 -- `skipped`: other verbs have locked due runs. These are expected soon; but the transaction of a caller may lock a run for
 -- long, so the worker waits half as long as the run has been due, from 0.02 to 1 second.
 CREATE OR REPLACE FUNCTION wake_at(
-    who text, known text[], served text[], startable text[], queues text[], again boolean, skipped boolean, schedule_floor float8, now float8
+    who text, known text[], served text[], startable text[], queues text[], l_tasks text[], l_queues text[], l_priorities smallint[],
+    again boolean, skipped boolean, gated boolean, schedule_floor float8, now float8
 ) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
     others float8[];
-    l_tasks text[];
-    l_queues text[];
-    l_priorities smallint[];
     due text[];
-    unlocked float8;
+    times float8[];
     place integer := 0;
     coming float8;
 BEGIN
-    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
-           now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))
-    INTO l_tasks, l_queues, l_priorities, due, unlocked FROM lanes(startable, queues) l;
-    IF again AND due IS NOT NULL THEN
-        RETURN now;  -- this claim ended early or was sent again: the next claim takes the due runs
+    IF again OR skipped OR gated THEN
+        SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
+               CASE WHEN skipped THEN ARRAY[now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))] END
+        INTO l_tasks, l_queues, l_priorities, due, times FROM lanes(startable, queues) l;
+        IF again AND due IS NOT NULL THEN
+            RETURN now;  -- this claim ended early or was sent again: the next claim takes the due runs
+        END IF;
+        times := times || least(
+            (SELECT min(r.opens_at) FROM rates r
+             WHERE r.opens_at >= floor_of(5::smallint, '', 0::smallint) AND r.task = ANY(startable)),
+            (SELECT min(f.full_at - (s.rate_burst - 1) * s.rate_interval)
+             FROM specs s CROSS JOIN LATERAL full_at(s.name, '') AS f (full_at)
+             WHERE s.name = ANY(due) AND NOT s.rate_per_key
+             AND f.full_at - (s.rate_burst - 1) * s.rate_interval > now));
     END IF;
+    times := times || (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL);
+    coming := least((SELECT min(q.lane_at) FROM unnest(l_tasks, l_queues, l_priorities) AS l (task, queue, priority) CROSS JOIN LATERAL (
+        SELECT q.lane_at FROM queue q
+        WHERE q.hold = 0 AND q.task = l.task AND q.queue = l.queue AND q.priority = l.priority AND q.lane_at > now
+        ORDER BY q.lane_at LIMIT 1) AS q), (SELECT min(t) FROM unnest(times) AS t));
+    IF coming IS NULL THEN RETURN NULL; END IF;
     others := ARRAY(SELECT w.wake_at FROM workers_seen w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                     AND w.wake_at > now AND w.tasks && known
                     AND (w.queues = '{}' OR served = '{}' OR w.queues && served));
+    IF others = '{}' THEN RETURN coming; END IF;
     FOR coming IN
         SELECT c.at FROM (
             (SELECT q.lane_at AS at FROM unnest(l_tasks, l_queues, l_priorities) AS l (task, queue, priority) CROSS JOIN LATERAL (
@@ -43,17 +58,7 @@ BEGIN
                 ORDER BY q.lane_at LIMIT cardinality(others) + 1) AS q
              ORDER BY q.lane_at LIMIT cardinality(others) + 1)
             UNION ALL
-            (SELECT unlocked WHERE skipped)
-            UNION ALL
-            (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL)
-            UNION ALL
-            (SELECT least(
-                (SELECT min(r.opens_at) FROM rates r
-                 WHERE r.opens_at >= floor_of(5::smallint, '', 0::smallint) AND r.task = ANY(startable)),
-                (SELECT min(f.full_at - (s.rate_burst - 1) * s.rate_interval)
-                 FROM specs s CROSS JOIN LATERAL full_at(s.name, '') AS f (full_at)
-                 WHERE s.name = ANY(due) AND NOT s.rate_per_key
-                 AND f.full_at - (s.rate_burst - 1) * s.rate_interval > now)))
+            SELECT t FROM unnest(times) AS t
         ) AS c WHERE c.at IS NOT NULL ORDER BY c.at
     LOOP
         IF (SELECT count(*) FROM unnest(others) AS o WHERE o <= coming) <= place THEN RETURN coming; END IF;
@@ -130,6 +135,9 @@ DECLARE
     places tid[];  -- where the leases of `took` are, if one statement has made them all
     queues text[] := ARRAY(SELECT kept_queue(s) FROM unnest(served) AS s);
     startable text[];
+    l_tasks text[];  -- the lanes of the startable tasks
+    l_queues text[];
+    l_priorities smallint[];
     late text[] := '{}';
     opened text[] := '{}';
     gates text[] := '{}';
@@ -196,8 +204,9 @@ BEGIN
             dues := dues || more.dues;
         END IF;
         IF free > 0 AND around.startable <> '{}' THEN
-            more := take_all(who, num, around.startable, queues, gates, free, seconds, now);
+            more := take_all(who, num, startable, around.startable, queues, gates, free, seconds, now);
             took := more.batch; places := more.places; passed_over := more.passed_over; again := more.again; skipped := more.skipped;
+            l_tasks := more.all_tasks; l_queues := more.all_queues; l_priorities := more.all_priorities;
         END IF;
     END IF;
     IF NOT fresh THEN
@@ -227,7 +236,8 @@ BEGIN
     IF NOT offers THEN
         answered := free;  -- the caller is not idle, and wakes for nobody
     ELSIF answered < free THEN
-        wake := wake_at(who, known, served, startable, queues, again OR NOT fresh, skipped, around.schedule_floor, now);
+        wake := wake_at(who, known, served, startable, queues, l_tasks, l_queues, l_priorities, again OR NOT fresh, skipped,
+                        around.gated, around.schedule_floor, now);
     ELSE
         wake := next_schedule(who, around.schedule_floor, now);
     END IF;

@@ -64,6 +64,10 @@ DECLARE
     first_tick float8;
 BEGIN
     IF cardinality(tasks) IS NULL OR cardinality(tasks) = 0 THEN RETURN hinted; END IF;
+    IF cardinality(tasks) = 1 AND right(tasks[1], 2) <> E'\x1f*' THEN  -- a lone run in one queue
+        found_one := hint_one(tasks[1], dues[1], now);
+        RETURN CASE WHEN found_one IS NULL THEN hinted ELSE ARRAY[found_one] END;
+    END IF;
     SELECT count(*) INTO idle_now FROM workers_seen w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY};
     IF idle_now = 0 THEN RETURN hinted; END IF;
     bound := EXISTS (SELECT FROM workers w WHERE w.queues <> '{}');

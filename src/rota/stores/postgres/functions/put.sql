@@ -65,7 +65,9 @@ BEGIN
     ELSE
         INSERT INTO counted SELECT 'decided', n.task, 'accepted', count(*) FROM unnest(p_task) AS n (task) GROUP BY n.task;
     END IF;
-    IF around.idle THEN
+    IF around.idle AND cardinality(p_id) = 1 THEN
+        hinted := to_hint(ARRAY[lane_name(known[1], coalesce(p_queue[1], ''))], ARRAY[now], now);
+    ELSIF around.idle THEN
         SELECT array_agg(lane_name(coalesce(n.task, known[1]), coalesce(n.queue, ''))) AS tasks, array_agg(now) AS dues
         INTO arrivals FROM unnest(p_id, p_task, p_queue) AS n (id, task, queue);
         hinted := to_hint(arrivals.tasks, arrivals.dues, now);

@@ -157,9 +157,11 @@ $$;
 -- `again`: the claim ended early, at {PARKED_AT_ONCE} parked runs or with a suspect, and there may be more to take.
 -- `passed_over`: a suspect is due and was not taken, because a suspect runs alone in its worker.
 -- `skipped`: seats are left empty although runs are due, because other verbs have locked these runs.
+-- `all_tasks`, `all_queues`, `all_priorities`: all lanes of the tasks `known`. Of these tasks, `startable` may be taken.
 CREATE OR REPLACE FUNCTION take_all(
-    who text, num bigint, startable text[], queues text[], gates text[], free integer, seconds float8, now float8,
-    OUT batch text[], OUT places tid[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
+    who text, num bigint, known text[], startable text[], queues text[], gates text[], free integer, seconds float8, now float8,
+    OUT batch text[], OUT places tid[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean,
+    OUT all_tasks text[], OUT all_queues text[], OUT all_priorities smallint[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l_tasks text[];
@@ -176,9 +178,14 @@ DECLARE
     locked boolean := false;
 BEGIN
     batch := '{}'; passed_over := false; again := false; skipped := false;
-    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor), array_agg(l.head)
-    INTO l_tasks, l_queues, l_priorities, l_floors, l_heads FROM lanes(startable, queues) l
-    WHERE l.head <= now AND (l.task <> ALL(gates) OR has_room(l.task, now));  -- runs of a task that is shut are not even read
+    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority),
+           array_agg(l.task) FILTER (WHERE l.open), array_agg(l.queue) FILTER (WHERE l.open),
+           array_agg(l.priority) FILTER (WHERE l.open), array_agg(l.floor) FILTER (WHERE l.open),
+           array_agg(l.head) FILTER (WHERE l.open)
+    INTO all_tasks, all_queues, all_priorities, l_tasks, l_queues, l_priorities, l_floors, l_heads
+    FROM (SELECT l.*, l.head <= now AND l.task = ANY(startable)
+                 AND (l.task <> ALL(gates) OR has_room(l.task, now)) AS open  -- runs of a task that is shut are not even read
+          FROM lanes(known, queues) l OFFSET 0) AS l;
     IF l_tasks IS NULL THEN RETURN; END IF;
     SELECT NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0),
            EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
