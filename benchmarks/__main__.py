@@ -12,6 +12,7 @@ from benchmarks.crowded import crowded
 from benchmarks.fan_out import fan_out
 from benchmarks.full_limit import full_limit
 from benchmarks.growth import growth
+from benchmarks.guard import guard
 from benchmarks.harness import run_harness
 from benchmarks.http import http
 from benchmarks.lone import lone_submit
@@ -34,10 +35,13 @@ def main() -> int:
     parser.add_argument(
         "--part", choices=["http", "pages", "torture"], help="measure this alone; its own options follow"
     )
+    parser.add_argument("--guard", action="store_true", help="fail if rota has become slower; its own options follow")
     parser.add_argument("--harness", type=Path, metavar="PATH", help="run PATH/run.py on rota instead")
     chosen, more = parser.parse_known_args()
     if chosen.harness:
         return run_harness(chosen.harness.resolve(), more)
+    if chosen.guard:
+        return guard(more)
     if chosen.part == "pages":
         from benchmarks.pages import pages  # needs a browser
 
