@@ -1,13 +1,17 @@
 """Processes that enqueue until they are killed: `python -m tests.django.dying PATH DEATHS EACH`.
 
-One process sets the project up and forks the others, so that a death costs no start. It writes the number of each
-commit that it knows of; a process that is killed from outside may have made one more.
+One process sets the project up, imports all that an enqueue imports, and forks the others, so that a death costs no
+start. It writes the number of each commit that it knows of, and after `maybe` the number of one that it cannot know of:
+a process that is killed from outside may have committed once more.
 """
 
+import gc
+import importlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -47,6 +51,7 @@ def enqueue(path: str, first: int, count: int, kind: str, written: int) -> None:
         "before the delete": (QuerySet, "delete"),
     }
     number = first
+    os.write(written, b"begins\n")
     while kind == "from outside" or number < first + count:
         with suppress(Undone), transaction.atomic():
             write.enqueue(path, f"undone {number}")
@@ -60,8 +65,8 @@ def enqueue(path: str, first: int, count: int, kind: str, written: int) -> None:
     die()
 
 
-def forked(path: str, first: int, count: int, kind: str) -> list[int]:
-    """Let a process enqueue and die; return the numbers that it has committed for sure."""
+def forked(path: str, first: int, count: int, kind: str) -> Iterator[str]:
+    """Let a process enqueue and die; yield what is known of its commits."""
     read, written = os.pipe()
     child = os.fork()
     if not child:
@@ -71,16 +76,44 @@ def forked(path: str, first: int, count: int, kind: str) -> list[int]:
         finally:
             os._exit(1)
     os.close(written)
-    known: list[int] = []
+    known = -1  # it begins
     with os.fdopen(read) as lines:
-        for line in lines:
-            known.append(int(line))
-            if len(known) == count and kind == "from outside":
+        for _ in lines:
+            known += 1
+            if known == count - 1 and kind == "from outside":
                 threading.Event().wait(Random(first).uniform(0, SPREAD))
                 os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code == -signal.SIGKILL, f"a process ended by itself: {code}"
-    return known if kind == "from outside" else list(range(first, first + count))
+    if kind != "from outside":
+        known = count
+    yield from map(str, range(first, first + known))
+    if kind == "from outside":
+        yield f"maybe {first + known}"
+
+
+def warm(path: str) -> None:
+    """Import what a first process imported for an enqueue and its hand-over. This process opens nothing itself: a child
+    would inherit it."""
+    read, written = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            from django.db import transaction
+
+            from tests.django.shop.tasks import write
+
+            with transaction.atomic():
+                write.enqueue(path, "warm")
+            os.write(written, " ".join(sys.modules).encode())
+        finally:
+            os._exit(0)
+    os.close(written)
+    with os.fdopen(read) as names:
+        for name in names.read().split():
+            importlib.import_module(name)
+    os.waitpid(child, 0)
+    gc.freeze()  # a collection in a child would copy every page
 
 
 def main(path: str, deaths: int, each: int) -> None:
@@ -90,9 +123,11 @@ def main(path: str, deaths: int, each: int) -> None:
 
     call_command("migrate", verbosity=0)
     connections.close_all()
+    warm(path)
+    print("warm", flush=True)
     for death in range(deaths):
-        for number in forked(path, death * APART, each, KINDS[death % len(KINDS)]):
-            print(number)
+        for line in forked(path, death * APART, each, KINDS[death % len(KINDS)]):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":
