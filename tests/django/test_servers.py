@@ -19,7 +19,8 @@ GUNICORN = (*PYTHON, "gunicorn", "-b", "127.0.0.1:PORT", "--graceful-timeout", "
 UVICORN = (*PYTHON, "uvicorn", "--port", "PORT", ASGI)
 GRANIAN = (*PYTHON, "granian", "--port", "PORT")
 HYPERCORN = (*PYTHON, "hypercorn", "-b", "127.0.0.1:PORT")
-TERM, INT = signal.SIGTERM, signal.SIGINT
+UWSGI = (sys.executable, "-c", "import pyuwsgi, sys; pyuwsgi.run(sys.argv[1:])", "--http-socket", "127.0.0.1:PORT")
+TERM, INT, QUIT = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
 
 
 class Setup(NamedTuple):
@@ -57,6 +58,9 @@ LONG = {
     "hypercorn": Setup((*HYPERCORN, ASGI)),
     "hypercorn workers": Setup((*HYPERCORN, "-w", "2", ASGI), 2),
     "hypercorn wsgi": Setup((*HYPERCORN, f"wsgi:{WSGI}")),
+    "uwsgi": Setup((*UWSGI, "--master", "--processes", "2", "--die-on-term", "--module", WSGI), 2),
+    "uwsgi lazy-apps": Setup((*UWSGI, "--master", "--processes", "2", "--lazy-apps", "--module", WSGI), 2, sent=QUIT),
+    "uwsgi without a master": Setup((*UWSGI, "--module", WSGI), sent=INT),
     "waitress, Ctrl-C": Setup(SHORT["waitress"].command, sent=INT, group=True),
 }
 

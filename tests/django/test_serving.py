@@ -5,8 +5,9 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -83,6 +84,51 @@ def test_the_first_request_is_enough(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.getMessage() for record in caplog.records] == [
         f'no engine in this process (pid {os.getpid()}): ROTA["EMBEDDED"] is False'
     ]
+
+
+class Uwsgi(ModuleType):
+    """The module that uWSGI gives the processes that it starts."""
+
+    def __init__(self, has_threads: int) -> None:
+        super().__init__("uwsgi")
+        self.has_threads = has_threads
+        self.worker = 0
+        self.calls: list[str] = []
+        self.post_fork_hook: Callable[[], None] = lambda: self.calls.append("the project's own")
+
+    def worker_id(self) -> int:
+        return self.worker
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("has_threads", "rota", "why_not"),
+    [
+        (1, {"EMBEDDED": False}, 'ROTA["EMBEDDED"] is False'),
+        (0, {"EMBEDDED": True}, "uwsgi runs no threads; start it with --enable-threads"),
+    ],
+)
+def test_uwsgi_decides_in_its_workers_and_not_without_threads(
+    has_threads: int,
+    rota: dict[str, Any],
+    why_not: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "rota.django")
+    uwsgi = Uwsgi(has_threads)
+    monkeypatch.setitem(sys.modules, "uwsgi", uwsgi)
+    with override_settings(ROTA={"URL": "memory://", **rota}):
+        get_wsgi_application()
+        assert caplog.messages == [
+            f"no engine in this process (pid {os.getpid()}): uWSGI loads the site here and serves it in its workers"
+        ]
+        uwsgi.post_fork_hook()
+        assert (serving.state(), uwsgi.calls) == ("undecided", ["the project's own"]), "a mule serves nothing"
+        uwsgi.worker = 1
+        uwsgi.post_fork_hook()
+    assert caplog.messages[1:] == [f"no engine in this process (pid {os.getpid()}): {why_not}"]
+    assert len(uwsgi.calls) == 2
 
 
 async def test_the_lifespan_stops_the_engine_and_other_scopes_pass() -> None:

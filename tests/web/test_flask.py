@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ import rota.flask
 from rota import InvalidOptions, Rota
 from rota.cli.options.target import load
 from rota.domain.run import State
-from tests.django.served.site import Site
+from tests.django.served.site import Site, more_servers
 
 PYTHON = (sys.executable, "-m")
 FACTORY = "tests.web.served.flask_site:create_app()"
@@ -27,6 +28,10 @@ RUN = (*PYTHON, "tests.web.served.flask_run", "PORT")
 GUNICORN = (*PYTHON, "gunicorn", "-b", "127.0.0.1:PORT", "--graceful-timeout", "6", "--no-control-socket")
 CONF = ("-c", "python:rota.flask.gunicorn_conf")
 WAITRESS = (*PYTHON, "waitress", "--listen", "127.0.0.1:PORT", "--call", "tests.web.served.flask_site:create_app")
+UWSGI = (
+    *(sys.executable, "-c", "import pyuwsgi, sys; pyuwsgi.run(sys.argv[1:])", "--http-socket", "127.0.0.1:PORT"),
+    *("--master", "--die-on-term", "--module", "tests.web.served.flask_site:flask_app"),
+)
 SETUPS: dict[str, tuple[tuple[str, ...], int, bool]] = {
     "gunicorn preload": ((*GUNICORN, *CONF, "--preload", "-w", "2", FACTORY), 2, False),
     "flask run debug": ((*FLASK, "--debug"), 1, False),
@@ -38,6 +43,7 @@ SETUPS: dict[str, tuple[tuple[str, ...], int, bool]] = {
     "gunicorn 4": ((*GUNICORN, *CONF, "-w", "4", FACTORY), 4, False),
     "gunicorn preload, a request": ((*GUNICORN, "--preload", FACTORY), 1, True),
     "waitress, a request": (WAITRESS, 1, True),
+    "uwsgi, a request": (UWSGI, 1, True),
 }
 """By name: the command, how many processes serve, and whether a request has to start the engine."""
 
@@ -89,6 +95,21 @@ def test_commands_shells_and_tests_start_no_engine(tmp_path: Path) -> None:
     app.stop_sync()
 
 
+def test_a_server_without_threads_gets_no_engine(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    uwsgi: Any = ModuleType("uwsgi")
+    uwsgi.has_threads = 0
+    monkeypatch.setitem(sys.modules, "uwsgi", uwsgi)
+    site, app = Flask("shop"), Rota("memory://")
+    rota.flask.init_app(site, app)
+    site.test_client().get("/")
+    site.test_client().get("/")
+    assert [message for message in caplog.messages if "engine" in message] == [
+        f"no engine in this process (pid {os.getpid()}): uwsgi runs no threads; start it with --enable-threads"
+    ]
+
+
 def test_a_factory_is_an_app_for_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVED_DIR", str(tmp_path))
     for reference in (FACTORY, "tests.web.served.flask_site:flask_app"):
@@ -101,7 +122,7 @@ def test_a_factory_is_an_app_for_the_command_line(tmp_path: Path, monkeypatch: p
 
 async def served(name: str, folder: Path, ticks: int) -> None:
     command, processes, asks = SETUPS[name]
-    async with Site(folder, *command) as site:
+    async with Site(folder, *command, path=more_servers() if command is UWSGI else "") as site:
         if asks:
             await asyncio.to_thread(_ask, site)
         await site.workers(processes)

@@ -3,7 +3,7 @@
 import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -23,6 +23,8 @@ class Server(Struct, frozen=True):
     """The most seconds that a stop may take; None: as many as the settings say."""
     worker: Any = None
     """The object of gunicorn's worker, which hears the signals."""
+    threads: bool = True
+    """Whether the threads of Python run between two requests."""
 
 
 def server_here() -> Server:
@@ -67,8 +69,27 @@ def _uwsgi() -> Server | None:
     uwsgi: Any = sys.modules.get("uwsgi")
     if uwsgi is None:
         return None
-    master = uwsgi.worker_id() == 0
-    return Server("uwsgi", parent="uWSGI loads the site here and serves it in forked workers" if master else None)
+    parent = None if uwsgi.worker_id() else "uWSGI loads the site here and serves it in its workers"
+    return Server("uwsgi", parent, threads=bool(getattr(uwsgi, "has_threads", True)))
+
+
+def call_after_uwsgi_forks(call: Callable[[], None]) -> None:
+    """Let uWSGI call a function in each of its workers, before their first request; elsewhere do nothing.
+
+    uWSGI has one such function and calls it in mules and spoolers too, which serve nothing.
+    """
+    uwsgi: Any = sys.modules.get("uwsgi")
+    if uwsgi is None:
+        return
+    plain = getattr(uwsgi, "post_fork_hook", None)
+
+    def after_fork() -> None:
+        if plain is not None:
+            plain()
+        if uwsgi.worker_id():
+            call()
+
+    uwsgi.post_fork_hook = after_fork
 
 
 def _named(module: str) -> str:

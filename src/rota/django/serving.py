@@ -16,7 +16,7 @@ from django.core.signals import request_started
 
 from rota.django import lifespan, stopping
 from rota.django.conf import conf, in_tests
-from rota.django.servers import Server, forked_worker, gunicorn_worker, server_here
+from rota.django.servers import Server, call_after_uwsgi_forks, forked_worker, gunicorn_worker, server_here
 
 log = logging.getLogger("rota.django")
 
@@ -72,6 +72,7 @@ def _handler_built(is_async: bool) -> None:
     if server.parent is not None:
         _process.forks = True
         log.info("no engine in this process (pid %d): %s", os.getpid(), server.parent)
+        call_after_uwsgi_forks(lambda: serve("uwsgi serves the site here", server_here()))
         return
     serve(f"{server.name} serves the site here", server)
 
@@ -118,6 +119,12 @@ def serve(why: str, server: Server | None = None) -> None:
     elif embedded == "auto" and in_tests():
         log.debug("no engine in this process (pid %d): these are tests", os.getpid())
         here.decided = False  # a later request may come outside of tests
+    elif not server.threads:
+        log.warning(
+            "no engine in this process (pid %d): %s runs no threads; start it with --enable-threads",
+            os.getpid(),
+            server.name,
+        )
     else:
         log.info("the engine starts in this process (pid %d): %s", os.getpid(), why)
         stopping.prepare(server)

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -133,6 +134,11 @@ class Engine:
         if config.get("TESTING") or config.get("ROTA_EMBEDDED") is False:
             reason = "these are tests" if config.get("TESTING") else "ROTA_EMBEDDED is False"
             log.info("no engine in this process (pid %d): %s", os.getpid(), reason)
+            return
+        if not getattr(sys.modules.get("uwsgi"), "has_threads", True):
+            log.warning(
+                "no engine in this process (pid %d): uwsgi runs no threads; start it with --enable-threads", os.getpid()
+            )
             return
         log.info("the engine starts in this process (pid %d): %s", os.getpid(), why)
         threading.Thread(target=self._start, name="rota-start", daemon=True).start()

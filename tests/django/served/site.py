@@ -25,9 +25,11 @@ PATIENCE = 60.0
 def more_servers() -> str:
     """Return the folder with the servers that are no part of the environment of development; fetch them if need be."""
     folder = ROOT / ".cache" / f"servers-{sys.version_info.major}.{sys.version_info.minor}"
-    if not (folder / "daphne").exists():
-        words = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder))
-        subprocess.run([sys.executable, *words, "-r", str(ROOT / "requirements" / "servers.txt")], check=True)
+    stamp, pins = folder / "pins.txt", ROOT / "requirements" / "servers.txt"
+    if not stamp.exists() or stamp.read_text() != pins.read_text():
+        words = ("-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(folder))
+        subprocess.run([sys.executable, *words, "-r", str(pins)], check=True)
+        stamp.write_text(pins.read_text())
     return str(folder)
 
 
