@@ -79,6 +79,14 @@ async def test_what_is_no_http_is_answered_as_all_errors_are(app: Rota) -> None:
         assert b"/problems/" in body
 
 
+@pytest.mark.parametrize("text", [b'\\"' * 500_000, b"\\" * 1_000_000, b'"' * 1_000_000, b"]" * 1_000_000])
+async def test_a_text_without_an_end_is_looked_at_once(caller: Caller, text: bytes) -> None:
+    """To look for the end of each quotation mark in it would take hours, and nobody else would be answered."""
+    body = b"[" * 65 + b"]" * 65 + b'"' + text
+    answer = await caller().post(RUNS, content=body, headers={"Content-Type": "application/json"})
+    assert answer.json()["errors"][0]["detail"] in ("this is not JSON", "nested too deeply")
+
+
 @pytest.mark.parametrize("key", ["a\r\nSet-Cookie: x=1", "a\nb", "nul\x00", "esc\x1b[31m"])
 async def test_control_characters_in_keys_are_refused(caller: Caller, key: str) -> None:
     async with caller() as http:

@@ -27,7 +27,9 @@ _HINTS: dict[object, dict[str, Any]] = {}
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?(?P<place>\$[^`]*)`)?$", re.DOTALL)
 _FIELD = re.compile(r"^Object (?:missing required|contains unknown) field `(?P<name>[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # without "?", a text without an end takes minutes
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def read_query(request: Request, kind: type[Q]) -> Q:
@@ -101,18 +103,29 @@ async def _bytes(request: Request) -> bytes:
 
 
 def too_deep(body: bytes) -> bool:
-    """Return whether lists and objects are nested deeper than DEEPEST, without building them."""
+    """Return whether lists and objects are nested deeper than DEEPEST, without building them.
+
+    Most bodies have fewer brackets than that. For the others, drop everything but the brackets, then remove the
+    innermost pairs, level by level: nothing is left of a JSON text that is not too deep.
+    """
     if body.count(b"[") + body.count(b"{") <= DEEPEST:
         return False
-    level = 0
-    for character in _TEXT.sub(b"", body):
-        if character in b"[{":
-            level += 1
-            if level > DEEPEST:
-                return True
-        elif character in b"]}":
-            level -= 1
-    return False
+    outside = _TEXT.sub(b"", body) if b"\\" in body else b"".join(body.split(b'"')[::2])
+    left = brackets = outside.translate(_SQUARE, _NOT_BRACKETS)
+    for _ in range(DEEPEST):
+        if not left:
+            return False
+        left = left.replace(b"[]", b"")
+    return bool(left) and _deepest(brackets) > DEEPEST
+
+
+def _deepest(brackets: bytes) -> int:
+    """Return the deepest level, also of a text whose brackets do not match."""
+    level = deepest = 0
+    for bracket in brackets:
+        level += 1 if bracket == ord("[") else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def pointer(steps: Iterable[str]) -> str:
