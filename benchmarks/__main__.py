@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import report, servers, triggers
+from benchmarks.batches import batch
 from benchmarks.compare import compare
 from benchmarks.crowded import crowded
 from benchmarks.fan_out import fan_out
@@ -33,7 +34,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=Settings().runs, help="runs to submit and to drain")
     parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
     parser.add_argument(
-        "--part", choices=["http", "pages", "torture"], help="measure this alone; its own options follow"
+        "--part", choices=["batch", "http", "pages", "torture"], help="measure this alone; its own options follow"
     )
     parser.add_argument("--guard", action="store_true", help="fail if rota has become slower; its own options follow")
     parser.add_argument("--harness", type=Path, metavar="PATH", help="run PATH/run.py on rota instead")
@@ -50,8 +51,8 @@ def main() -> int:
     if chosen.part == "torture":
         print(torture(more).markdown())
         return 0
-    if chosen.part == "http":
-        print(http(more).markdown())
+    if chosen.part in ("batch", "http"):
+        print((http if chosen.part == "http" else batch)(more).markdown())
         return 0
     if more:
         parser.error(f"unknown: {' '.join(more)}")

@@ -96,13 +96,13 @@ def http(words: Sequence[str]) -> Grid:
     given = parser.parse_args(words)
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="rota-bench-")))
-        figures = asyncio.run(_measure(_url(given.store, folder, running), folder, given.kept))
+        figures = asyncio.run(_measure(store_url(given.store, folder, running), folder, given.kept))
     return Grid(
         [f"{given.store}, over HTTP", "rota", "bar", "CPU of the service"], [figure.cells for figure in figures]
     )
 
 
-def _url(store: str, folder: Path, running: ExitStack) -> str:
+def store_url(store: str, folder: Path, running: ExitStack) -> str:
     if store == "sqlite":
         return f"sqlite:///{folder / 'rota.db'}"
     if store == "redis":
@@ -111,7 +111,7 @@ def _url(store: str, folder: Path, running: ExitStack) -> str:
 
 
 @contextmanager
-def _service(url: str, folder: Path, tasks: int = 0) -> Iterator[tuple[int, list[str], int]]:
+def service(url: str, folder: Path, tasks: int = 0) -> Iterator[tuple[int, list[str], int]]:
     """Serve, with enough tokens for all streams. Yield the port, the tokens and the process id."""
     tokens = [new_token() for _ in range(STREAMS // PER_TOKEN + 2)]
     file = folder / "tokens.toml"
@@ -140,7 +140,7 @@ async def _measure(url: str, folder: Path, kept: int) -> list[Figure]:
         for first in range(0, 20_000, 1000):
             await app.submit_many([noop.bind(n) for n in range(first, first + 1000)])
         bulk = 20_000 / (time.perf_counter() - began)
-        with _service(url, folder, TASKS) as (port, tokens, pid):
+        with service(url, folder, TASKS) as (port, tokens, pid):
             figures += await _requests(port, tokens[0], one, bulk, pid)
             figures.append(await _pull(port, tokens[0], pid))
             figures.append(await _metrics(port, tokens[0], pid))
@@ -179,16 +179,16 @@ async def _requests(port: int, token: str, one: float, bulk: float, pid: int) ->
             taken.append((time.perf_counter() - began) * 1000)
             lines.put_nowait(line)
 
-    used = [_cpu(pid)]
+    used = [cpu_of(pid)]
     posts = await _rate(CONNECTIONS, lambda n: sent("POST", "/api/v1/runs", {"task": "noop", "args": {"i": n}}))
-    used.append(_cpu(pid))
+    used.append(cpu_of(pid))
     batch = {"runs": [{"task": "noop", "args": {"i": n}} for n in range(1000)]}
     batches = 1000 * await _rate(2, lambda _: sent("POST", "/api/v1/runs/batch", batch))
-    used.append(_cpu(pid))
+    used.append(cpu_of(pid))
     id = json.loads(await sent("POST", "/api/v1/runs", {"task": "noop", "args": {"i": 0}}))["run"]
     taken.clear()
     gets = await _rate(4, lambda _: sent("GET", f"/api/v1/runs/{id}"))
-    used.append(_cpu(pid))
+    used.append(cpu_of(pid))
     rates = (posts, batches, gets)
     post, many_, get = [1000 * (b - a) / (n * ROUND) for (a, b), n in zip(pairwise(used), rates, strict=True)]
     return [
@@ -208,13 +208,13 @@ async def _pull(port: int, token: str, pid: int) -> Figure:
     """One worker over HTTP, which claims, and settles at once, in batches."""
     done = 0
     async with PullWorker(f"http://127.0.0.1:{port}", ["noop"], token=token) as worker:
-        began, before = time.perf_counter(), _cpu(pid)
+        began, before = time.perf_counter(), cpu_of(pid)
         while done < PULL_RUNS:
             runs = await worker.claim(PULL_BATCH, wait=0)
             assert runs
             await worker.settle(*[PullOutcome(run=run.id, fence=run.fence, outcome="succeeded") for run in runs])
             done += len(runs)
-        rate, cpu = done / (time.perf_counter() - began), 1000 * (_cpu(pid) - before) / done
+        rate, cpu = done / (time.perf_counter() - began), 1000 * (cpu_of(pid) - before) / done
     return Figure(f"a pull worker, batches of {PULL_BATCH}", rate, "runs/s", 1500, False, cpu)
 
 
@@ -223,14 +223,14 @@ async def _metrics(port: int, token: str, pid: int) -> Figure:
     await app.submit_many([task.bind() for task in many])
     line = await Connection(port, token).open()
     taken: list[float] = []
-    before, text = _cpu(pid), b""
+    before, text = cpu_of(pid), b""
     for _ in range(20):
         began = time.perf_counter()
         text = await line.send("GET", "/metrics")
         taken.append((time.perf_counter() - began) * 1000)
     line.close()
     name = f"GET /metrics with {TASKS} tasks ({len(text) / 1e6:.2g} MB), p95"
-    return Figure(name, _share(taken, 0.95), "ms", 100, cpu=1000 * (_cpu(pid) - before) / 20)
+    return Figure(name, _share(taken, 0.95), "ms", 100, cpu=1000 * (cpu_of(pid) - before) / 20)
 
 
 async def _event(port: int, token: str) -> Figure:
@@ -262,20 +262,21 @@ async def _streams(port: int, tokens: list[str], pid: int) -> Figure:
         readers.append(asyncio.create_task(drink(await line.follow("/api/v1/events?topics=runs"))))
         lines.append(line)
     await asyncio.sleep(2)
-    before, began = _cpu(pid), time.perf_counter()
+    before, began = cpu_of(pid), time.perf_counter()
     for n in range(10):
         await noop.submit(n)
         await asyncio.sleep(1)
-    share = 100 * (_cpu(pid) - before) / (time.perf_counter() - began)
+    share = 100 * (cpu_of(pid) - before) / (time.perf_counter() - began)
     for line in lines:
         line.close()
     await asyncio.gather(*readers, return_exceptions=True)
     return Figure(f"{STREAMS:,} streams with one event a second, of a core", share, "%", 50)
 
 
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_of(pid: int) -> float:
+    """Seconds that the threads of a process have worked. The clock of /proc/PID/stat has ticks of 10 ms."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 async def _pages(port: int, token: str, kept: int, pid: int) -> list[Figure]:
@@ -285,12 +286,12 @@ async def _pages(port: int, token: str, kept: int, pid: int) -> list[Figure]:
     figures: list[Figure] = []
     for name, query in (("the first page", ""), ("of a task and state", "?task=noop&state=queued")):
         taken: list[float] = []
-        before = _cpu(pid)
+        before = cpu_of(pid)
         for _ in range(40):
             began = time.perf_counter()
             await line.send("GET", f"/api/v1/runs{query}")
             taken.append((time.perf_counter() - began) * 1000)
-        cpu = 1000 * (_cpu(pid) - before) / 40
+        cpu = 1000 * (cpu_of(pid) - before) / 40
         figures.append(Figure(f"GET /runs with {kept:,} kept: {name}, p95", _share(taken, 0.95), "ms", 50, cpu=cpu))
     line.close()
     return figures

@@ -148,6 +148,23 @@ def test_every_kind_of_parameter_is_called_as_it_was_given(
     assert travel(every_kind, *args, **kwargs) == expected
 
 
+def test_arguments_by_name_are_stored_in_the_order_of_the_parameters() -> None:
+    """The digest of the arguments is a unique key, so that a caller's order may not matter."""
+
+    def f(a: int, b: int = 2, *, c: int, d: int = 4) -> None: ...
+
+    def g(a: int, /, **more: int) -> None: ...
+
+    signature = Signature(f)
+    assert signature.encode((), {"c": 3, "a": 1}) == signature.encode((1,), {"c": 3}) == b'{"a":1,"c":3}'
+    assert signature.encode((), {"d": 4, "c": 3, "b": 2, "a": 1}) == b'{"a":1,"b":2,"c":3,"d":4}'
+    for wrong in ({"a": 1}, {"c": 1}, {"a": 1, "c": 3, "e": 5}):
+        with pytest.raises(TypeError, match=r"^f\(a: int, b: int = 2, \*, c: int, d: int = 4\)"):
+            signature.encode((), wrong)
+    with pytest.raises(TypeError, match=r"positional.only|missing a required"):
+        Signature(g).encode((), {"a": 1})
+
+
 def test_an_argument_left_out_gets_the_default_of_the_code_that_runs() -> None:
     def before(name: str, width: int = 800) -> None: ...
 

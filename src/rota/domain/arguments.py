@@ -58,6 +58,9 @@ class Signature:
         needs_names = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in required)
         fewest = sum(p.kind in _POSITIONAL and p.default is p.empty for p in required)
         self._needed = len(parameters) + 1 if needs_names else fewest
+        self._by_name = not (self._star or self._stars or any(p.kind is p.POSITIONAL_ONLY for p in parameters))
+        self._required = frozenset(p.name for p in required if p.default is p.empty)
+        self._all = frozenset(p.name for p in parameters)
         self._decoder = _decoder_for(self.name, parameters, hints)
         self.plain = not (self._star or self._stars or self._keyword or self._defaults)
         """All parameters are positional and have no defaults."""
@@ -146,6 +149,8 @@ class Signature:
     def _bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
         if not kwargs and self._needed <= len(args) <= len(self._positional):  # the usual call: `bind` would be slower
             return dict(zip(self._positional, args, strict=False))
+        if not args and self._by_name and self._required <= kwargs.keys() <= self._all:  # the same, by name
+            return {name: kwargs[name] for name in self.parameters.parameters if name in kwargs}
         try:
             return dict(self.parameters.bind(*args, **kwargs).arguments)
         except TypeError as error:

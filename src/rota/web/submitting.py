@@ -1,6 +1,7 @@
 """Submitting by name: the call of a task whose code may be in another process."""
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ from rota.store import RowQuery
 from rota.task import Call as TaskCall
 from rota.task import definition_of
 from rota.task.call import touch_terms
+from rota.task.definition import Definition
 from rota.task.remote import call_by_spec
 from rota.web.problems import Flaw, Problem, problem_of
 from rota.web.rights import Right
@@ -37,26 +39,54 @@ class Named(Struct):
     task: str = ""
 
 
+class Known(Struct, frozen=True):
+    """A task by its name: its code is in this process, or else its published spec says how to call it."""
+
+    spec: TaskSpec
+    definition: Definition | None = None
+
+    def call(self, args: dict[str, Any], options: Options, unknown_ok: bool) -> TaskCall:
+        """Return the call with `args` by name; raise a Problem that says what is wrong with them."""
+        try:
+            if self.definition is not None:
+                return self.definition.call((), args, options)
+            if not self.spec.executor and not unknown_ok:
+                raise Problem(404, f"no worker has published a task {self.spec.name}", reason="unknown_task")
+            return call_by_spec(self.spec, (), args, options)
+        except RotaError as error:
+            raise problem_of(error) from None
+        except ValueError as error:
+            raise Problem(422, str(error)) from None
+
+
 class Made(Struct, frozen=True):
     """A call of a task, checked."""
 
     call: TaskCall
 
     async def run(self, client: Client) -> NewRun:
-        try:
-            if self.call.once is None:
-                return self.call.to_run()
-            return self.call.to_run_at(await client.now())
-        except RotaError as error:
-            raise problem_of(error) from None
+        now = 0.0 if self.call.once is None else await client.now()
+        return run_at(self.call, now)
 
 
-def _traced(options: Options, call: Call[Any, Any]) -> Options:
-    """Return the options with the trace context of the request in the headers of the run, if there is one."""
+def run_at(call: TaskCall, now: float) -> NewRun:
+    """Return the run of a call; raise a Problem if its options do not fit."""
+    try:
+        return call.to_run_at(now)
+    except RotaError as error:
+        raise problem_of(error) from None
+
+
+def trace_of(call: Call[Any, Any]) -> dict[str, str]:
+    """Return the trace context of the request as headers of a run; nothing if there is none that can be read."""
     given = {name: value for name in NAMES if (value := call.request.headers.get(name)) is not None}
     if not _PARENT.fullmatch(given.get("traceparent", "")) or len(given.get("tracestate", "")) > TRACESTATE:
-        return options
-    return replace(options, headers={**given, **(options.headers or {})})
+        return {}
+    return given
+
+
+def traced(options: Options, trace: dict[str, str]) -> Options:
+    return replace(options, headers={**trace, **(options.headers or {})}) if trace else options
 
 
 async def with_parameters(app: Rota, problem: Problem, task: object) -> Problem:
@@ -96,6 +126,33 @@ async def touch_named(call: Call[Any, Any], task: str, args: dict[str, object], 
     return await core.submitter.touch(replace(made, options=replace(made.options, key=key)).to_touch())
 
 
+async def known_tasks(
+    call: Call[Any, Any], names: Collection[str], right: Right = Right.SUBMIT
+) -> dict[str, Known | Problem]:
+    """Return what each name stands for, or why this caller cannot call it. The store is asked once, for all names of
+    which this process has no code."""
+    found: dict[str, Known | Problem] = {}
+    elsewhere: list[str] = []
+    registry = core_of(call.app).registry
+    for name in names:
+        if not call.principal.may(right, name):
+            found[name] = Problem(403, f"{call.principal.name} needs the right {right} for the task {name}")
+            continue
+        try:
+            known = registry.find(check_name(name))
+        except ValueError as error:
+            found[name] = Problem(422, str(error))
+            continue
+        if known is None:
+            elsewhere.append(name)
+        else:
+            definition = definition_of(known)
+            found[name] = Known(definition.spec, definition)
+    specs = (await call.client.rows(TaskSpec, RowQuery(names=elsewhere))).items if elsewhere else []
+    published = {spec.name: spec for spec in specs}
+    return found | {name: Known(published.get(name) or TaskSpec(name)) for name in elsewhere}
+
+
 async def call_named(
     call: Call[Any, Any],
     task: str,
@@ -106,19 +163,9 @@ async def call_named(
 ) -> Made:
     """Return the call of `task` with `args` by name. The code of this process checks the arguments if it has the task;
     else the published spec says how to call it."""
-    if not call.principal.may(right, task):
-        raise Problem(403, f"{call.principal.name} needs the right {right} for the task {task}")
+    known = (await known_tasks(call, [task], right))[task]
+    if isinstance(known, Problem):
+        raise known
     if right is Right.SUBMIT:
-        options = _traced(options, call)
-    try:
-        known = core_of(call.app).registry.find(check_name(task))
-        if known is not None:
-            return Made(definition_of(known).call((), dict(args), options))
-        found = (await call.client.rows(TaskSpec, RowQuery(names=[task]))).items
-        if not unknown_ok and (not found or not found[0].executor):
-            raise Problem(404, f"no worker has published a task {task}", reason="unknown_task")
-        return Made(call_by_spec(found[0] if found else TaskSpec(task), (), args, options))
-    except RotaError as error:
-        raise problem_of(error) from None
-    except ValueError as error:
-        raise Problem(422, str(error)) from None
+        options = traced(options, trace_of(call))
+    return Made(known.call(args, options, unknown_ok))

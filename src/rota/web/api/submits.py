@@ -2,26 +2,30 @@
 
 import hashlib
 import re
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
+from rota.client.client import Client
 from rota.client.refusals import retry_at
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Join, Unique
 from rota.domain.intake import Options
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import NewRun
-from rota.errors import Refused
+from rota.errors import Refused, RotaError
+from rota.task import Call as TaskCall
+from rota.task.call import runs_of
 from rota.views.values import iso
 from rota.web.api.runs import MOST_WAIT, ended_by, shown
 from rota.web.inputs import decoded
 from rota.web.problems import Flaw, Problem, problem_of
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, Text, write
-from rota.web.submitting import call_named, with_parameters
+from rota.web.submitting import Known, call_named, known_tasks, run_at, trace_of, traced, with_parameters
 
 BATCH = 1000
 PREFER = "Prefer"
@@ -82,6 +86,9 @@ class Batch(Struct, frozen=True, forbid_unknown_fields=True):
     other."""
 
     runs: Annotated[list[msgspec.Raw], Meta(max_length=BATCH)]
+
+
+_ALL = msgspec.json.Decoder(list[NewRunBody])
 
 
 class Submitted(Struct, frozen=True, omit_defaults=True):
@@ -151,20 +158,82 @@ def _id_for(key: str, call: Call[NoQuery, NewRunBody]) -> str:
 
 async def submit_batch(call: Call[NoQuery, Batch]) -> Answer:
     """Put all good runs of the batch in one step. A bad run harms no other."""
-    items: list[BatchItem | None] = []
-    runs: list[NewRun] = []
-    for place, given in enumerate(call.body.runs):
-        try:
-            body = decoded(given, NewRunBody, f"/runs/{place}")
-            made = await call_named(call, body.task, body.args, body.options(), body.unknown_ok)
-            runs.append(await made.run(call.client))
-            items.append(None)
-        except Problem as misfit:
-            problem = await with_parameters(call.app, misfit, None)
-            errors = [Flaw(_within(place, flaw.pointer), flaw.detail) for flaw in problem.errors]
-            items.append(BatchItem(problem.status, reason=problem.reason, detail=problem.detail, errors=errors))
+    bodies = _bodies(call.body.runs)
+    known = await known_tasks(call, {body.task for body in bodies if not isinstance(body, Problem)})
+    calls = _calls(bodies, known, trace_of(call))
+    made = await _runs(call.client, calls)
+    runs = [run for run in made if not isinstance(run, Problem)]
     decisions = iter((await call.client.put(runs)).items if runs else [])
-    return Answer(BatchAnswer([_item(next(decisions)) if item is None else item for item in items]))
+    items = [
+        await _misfit(call, place, run) if isinstance(run, Problem) else _item(next(decisions))
+        for place, run in enumerate(made)
+    ]
+    return Answer(BatchAnswer(items))
+
+
+def _bodies(given: Sequence[msgspec.Raw]) -> Sequence[NewRunBody | Problem]:
+    """Return what to submit, all read at once; or one by one, so that each has its own answer, if one does not fit."""
+    try:
+        return _ALL.decode(b"[%b]" % b",".join(given))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return [_body(place, each) for place, each in enumerate(given)]
+
+
+def _body(place: int, given: msgspec.Raw) -> NewRunBody | Problem:
+    try:
+        return decoded(given, NewRunBody, f"/runs/{place}")
+    except Problem as problem:
+        return problem
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Problem(400, "the run is not JSON", errors=[Flaw(f"/runs/{place}", "this is not JSON")])
+
+
+def _calls(
+    bodies: Sequence[NewRunBody | Problem], known: Mapping[str, Known | Problem], trace: dict[str, str]
+) -> list[TaskCall | Problem]:
+    """Return the call of each run, or what is wrong with it. Runs with the options of the run before share them, so
+    that the options are checked once."""
+    calls: list[TaskCall | Problem] = []
+    last: tuple[object, ...] = ()
+    options = Options()
+    for body in bodies:
+        task = body if isinstance(body, Problem) else known[body.task]
+        if isinstance(body, Problem) or isinstance(task, Problem):
+            calls.append(cast("Problem", task))
+            continue
+        given = astuple(body)[1:-1]  # all but the arguments and the task
+        if given != last:
+            last, options = given, traced(body.options(), trace)
+        try:
+            calls.append(task.call(body.args, options, body.unknown_ok))
+        except Problem as problem:
+            calls.append(problem)
+    return calls
+
+
+async def _runs(client: Client, calls: Sequence[TaskCall | Problem]) -> Sequence[NewRun | Problem]:
+    """Return the run of each call, all made at once; or one by one if something is wrong with one."""
+    good = [call for call in calls if not isinstance(call, Problem)]
+    now = await client.now() if any(call.once is not None for call in good) else None
+    if now is None and len(good) == len(calls):
+        try:
+            return runs_of(good)
+        except RotaError:
+            now = 0.0
+    return [call if isinstance(call, Problem) else _run(call, now or 0.0) for call in calls]
+
+
+def _run(call: TaskCall, now: float) -> NewRun | Problem:
+    try:
+        return run_at(call, now)
+    except Problem as problem:
+        return problem
+
+
+async def _misfit(call: Call[NoQuery, Batch], place: int, misfit: Problem) -> BatchItem:
+    problem = await with_parameters(call.app, misfit, None)
+    errors = [Flaw(_within(place, flaw.pointer), flaw.detail) for flaw in problem.errors]
+    return BatchItem(problem.status, reason=problem.reason, detail=problem.detail, errors=errors)
 
 
 def _within(place: int, pointer: str) -> str:
@@ -172,9 +241,10 @@ def _within(place: int, pointer: str) -> str:
 
 
 def _item(decision: Decision) -> BatchItem:
+    if decision.reason is Reason.ACCEPTED:
+        return BatchItem(201, decision.run, "accepted")
     if decision:
-        status = 201 if decision.reason is Reason.ACCEPTED else 200
-        return BatchItem(status, decision.run, str(decision.reason))
+        return BatchItem(200, decision.run, str(decision.reason))
     problem = _refused(decision)
     return BatchItem(problem.status, decision.run or None, str(decision.reason), problem.detail)
 
