@@ -2,10 +2,11 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from rota import InvalidOptions, Rota, RunNotFound, State
+from rota import InvalidArguments, InvalidOptions, Rota, RunNotFound, State
 from rota.client.edits import merged
 from rota.testing import StoreClock
 
@@ -70,7 +71,7 @@ async def test_changes_that_no_run_can_have_are_refused(app: Rota) -> None:
         await run.update(priority=500)
     with pytest.raises(InvalidOptions, match="more than the"):
         await run.update(args={"path": "x" * 300_000})
-    with pytest.raises(InvalidOptions, match="args"):
+    with pytest.raises(InvalidArguments, match="argument 'path' cannot be stored as JSON"):
         await run.update(args={"path": object()})
     with pytest.raises(InvalidOptions, match="unique by its arguments"):
         await (await app.submit("once", "a.png")).update(args={"path": "b.png"})
@@ -85,14 +86,62 @@ async def test_an_argument_that_the_published_task_does_not_take_is_refused(app:
 
     async with app:  # publishes the tasks
         pass
+    elsewhere = Rota(app.backend)
     run = await app.submit("resize", "a.png")
-    with pytest.raises(InvalidOptions, match="args: resize has no parameter 'wdth'; did you mean width"):
-        await run.update(args={"wdth": 640})
-    with pytest.raises(InvalidOptions, match="no parameter"):
-        await run.update(args={"wdth": None})
-    assert await run.update(args={"width": 640}) is True
+    for each in (run, elsewhere.handle(run.id)):
+        with pytest.raises(InvalidArguments, match="args: resize has no parameter 'wdth'; did you mean width"):
+            await each.update(args={"wdth": 640})
+        with pytest.raises(InvalidArguments, match="no parameter"):
+            await each.update(args={"wdth": None})
+        assert await each.update(args={"width": 640}) is True
     assert (await (await app.run(run.id)).update(args={"width": None})) is True
     assert await (await anything.submit(a=1)).update(args={"b": 2}) is True
+
+
+async def test_a_change_is_checked_as_a_submit_is_where_the_code_of_the_task_is(app: Rota) -> None:
+    run = await app.submit("resize", "a.png")
+    wrong: dict[str, object] = {"width": "wide"}
+    with pytest.raises(InvalidArguments, match=r"args: resize: Expected `int`, got `str` - at `\$.width`"):
+        await run.update(args=wrong)
+    with pytest.raises(InvalidArguments, match="missing required field `path`"):
+        await run.update(args={"path": None})
+    with pytest.raises(InvalidArguments, match="NaN"):
+        await run.update(args={"tags": {"a": float("nan")}})
+    assert (await app.run(run.id)).args == {"path": "a.png"}
+    assert await run.update(args={"path": Path("b.png")}) is True
+    assert await Rota(app.backend).handle(run.id).update(args=wrong) is True  # nobody has published the task
+
+
+async def test_the_arguments_of_a_step_are_checked_without_those_that_come_later(app: Rota) -> None:
+    @app.task
+    async def store(path: str, copies: int = 1) -> str:
+        return f"{path} {copies}"
+
+    chain = await (app.tasks["resize"].bind("a.png") >> app.tasks["store"]).submit()
+    last = chain.steps["store"]
+    with pytest.raises(InvalidArguments, match="Expected `int`"):
+        await last.update(args={"copies": "two"})
+    assert await last.update(args={"copies": 3}) is True
+    async with app:
+        assert await last.result(timeout=10) == "a.png 800 None 3"
+
+
+async def test_arguments_of_any_name_are_changed_and_taken_away(app: Rota) -> None:
+    @app.task
+    async def anything(first: str, *paths: str, **more: int) -> str:
+        return f"{first} {paths} {more}"
+
+    async with app:  # publishes the tasks
+        pass
+    elsewhere = Rota(app.backend)
+    here, there = await anything.submit("x", "y", a=1, b=2), await elsewhere.submit("anything", first="x", a=1, b=2)
+    with pytest.raises(InvalidArguments, match="Expected `int`"):
+        await here.update(args={"c": "three"})
+    for run in (here, there, elsewhere.handle(here.id)):
+        assert await run.update(args={"a": None, "c": 3}) is True
+    async with app:
+        assert await here.result(timeout=10) == "x ('y',) {'b': 2, 'c': 3}"
+        assert await there.result(timeout=10) == "x () {'b': 2, 'c': 3}"
 
 
 async def test_an_ended_run_is_deleted_after_a_minute(app: Rota) -> None:

@@ -50,6 +50,17 @@ def test_a_submit_may_choose_its_id(project: Project) -> None:
     assert project.rota("runs", "show", "Ada-1", "--json").json["id"] == "Ada-1"
 
 
+def test_the_code_of_the_app_checks_and_reads_changed_arguments(project: Project) -> None:
+    id = project.rota("submit", "greet", "name=Ada", "--delay", "1h").out.strip()
+
+    wrong = project.rota("runs", "update", id, "times=often")
+    assert (wrong.code, "args: greet: Expected `int`, got `str` - at `$.times`" in wrong.err) == (2, True), wrong
+    missing = project.rota("runs", "update", id, "name=null")
+    assert (missing.code, "missing required field `name`" in missing.err) == (2, True), missing
+    assert project.rota("runs", "update", id, "times=3", "name=7").code == 0
+    assert project.rota("runs", "show", id, "--json").json["args"] == {"name": "7", "times": 3}
+
+
 def test_a_value_stays_text_where_the_task_takes_text(project: Project) -> None:
     run = run_of(project, project.rota("submit", "greet", "name=5"))
 

@@ -115,3 +115,20 @@ async def test_a_retry_may_change_arguments_and_keeps_the_secrets_that_it_does_n
     masked = await http.post(f"{RUNS}/{first}/retry", json={"args": {"password": "***"}})
     unbound = await http.post(f"{RUNS}/{first}/retry", json={"args": {"nobody_knows": 1}})
     assert (masked.status_code, unbound.status_code) == (422, 422)
+
+
+async def test_a_change_is_checked_by_the_schema_of_a_task_whose_code_is_elsewhere(caller: Caller) -> None:
+    http = caller()
+    schema = {"type": "object", "properties": {"side": {"type": "integer", "minimum": 1}}, "required": ["side"]}
+    assert (await http.put("/api/v1/tasks/cut", json={"schema": schema})).status_code == 201
+    id = await made(caller, task="cut", args={"side": 3}, delay=60)
+    for change, words in (
+        ({"side": "x"}, "expected integer"),
+        ({"side": 0}, "minimum is 1"),
+        ({"side": None}, "missing"),
+    ):
+        refused = await http.patch(f"{RUNS}/{id}", json={"args": change})
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/args/side")
+        assert words in refused.json()["detail"]
+    changed = await http.patch(f"{RUNS}/{id}", json={"args": {"side": 4}})
+    assert (changed.status_code, changed.json()["args"]) == (200, {"side": 4})

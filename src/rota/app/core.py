@@ -121,6 +121,7 @@ class Core:
         client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
         client.patience = self.settings.patience
         client.explain = why
+        client.signature_of = self.registry.signature_of
         client.before_submit = self.before_submit
         return client
 

@@ -6,6 +6,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from msgspec.structs import replace
 
 from rota.client.client import Client
+from rota.domain.arguments import Signature
 from rota.domain.fan import Spreads
 from rota.domain.flow import OnFailure
 from rota.domain.guards import Guards
@@ -173,6 +174,11 @@ class Registry:
         """Return the task with this name or alias."""
         found = self.tasks.get(name)
         return found or next((task for task in self.tasks.values() if name in task.aliases), None)
+
+    def signature_of(self, name: str) -> Signature | None:
+        """Return the parameters of the task with this name or alias; None if its code is not here."""
+        found = self.find(name)
+        return None if found is None else definition_of(found).signature
 
     def known(self) -> frozenset[str]:
         """Return the names of all tasks of the code, also of those that this process does not serve."""

@@ -11,6 +11,7 @@ from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.client.submissions import SubmitHook, prepared
 from rota.client.verbs import Verbs
 from rota.domain.answers import Why
+from rota.domain.arguments import Signature
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
 from rota.domain.trial import Trial, trial_of
@@ -31,10 +32,15 @@ LAST_LOOK = 2.0
 
 Disabled = Callable[[str], bool]
 Explain = Callable[[Reads, str], Awaitable[Why]]
+SignatureOf = Callable[[str], Signature | None]
 
 
 def _nothing_is_disabled(task: str) -> bool:
     return False
+
+
+def _no_code(task: str) -> Signature | None:
+    return None
 
 
 class Client(Verbs):
@@ -59,6 +65,8 @@ class Client(Verbs):
         """Seconds within which a put reaches the store; then it raises StoreUnavailable."""
         self.explain: Explain | None = None
         """Says why a run does not run; the app gives it."""
+        self.signature_of: SignatureOf = _no_code
+        """The signature of a task whose code this process has; the app gives it."""
         self.before_submit: Sequence[SubmitHook] = ()
         self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
 

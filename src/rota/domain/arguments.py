@@ -62,6 +62,7 @@ class Signature:
         self._required = frozenset(p.name for p in required if p.default is p.empty)
         self._all = frozenset(p.name for p in parameters)
         self._decoder = _decoder_for(self.name, parameters, hints)
+        self._loose: msgspec.json.Decoder[Any] | None = None
         self.plain = not (self._star or self._stars or self._keyword or self._defaults)
         """All parameters are positional and have no defaults."""
         self.hints = {p.name: hints.get(p.name, Any) for p in parameters}
@@ -102,9 +103,9 @@ class Signature:
         if not self.open and (unknown := given.keys() - set(self.parameters.parameters)):
             raise TypeError(f"{self.name}{self.parameters}: it has no parameter {min(unknown)!r}")
         try:
-            return _encode(dict(given))
+            return encode_arguments(given)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{self.name}: {_culprit(given) or error}") from None
+            raise TypeError(f"{self.name}: {error}") from None
 
     def all_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
         """Return all arguments by name, with defaults."""
@@ -128,7 +129,7 @@ class Signature:
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and keyword arguments for the call. Raise ValueError if the stored arguments do not fit."""
         try:
-            values = self._decoder.decode(encoded)
+            values = self._decoder.decode(self._settled(encoded))
         except RecursionError:
             raise ValueError("they are nested too deeply") from None
         if self.plain:
@@ -138,6 +139,36 @@ class Signature:
         positional.extend(found.get(self._star or "", ()))
         keyword = {name: found[name] for name in self._keyword if name in found}
         return positional, keyword | found.get(self._stars or "", {})
+
+    def check(self, args: Mapping[str, object], some: bool = False) -> None:
+        """Raise TypeError if stored arguments do not fit the function. `some`: the others come later."""
+        try:
+            self._checker(some).decode(self._settled(_encode(dict(args))))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(f"{self.name}: {_culprit(args) or error}") from None
+
+    def _checker(self, some: bool) -> msgspec.json.Decoder[Any]:
+        if not some:
+            return self._decoder
+        if self._loose is None:
+            named = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+            parameters = [
+                p.replace(default=None) if p.kind in named else p for p in self.parameters.parameters.values()
+            ]
+            self._loose = _decoder_for(self.name, parameters, self.hints)
+        return self._loose
+
+    def gathered(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments by name as this function stores them; see `gathered`."""
+        return gathered(args, list(self.parameters.parameters), self.open)
+
+    def _settled(self, encoded: bytes) -> bytes:
+        """Return stored arguments with those of `**kwargs` under its name: who does not know the code stores them
+        beside the others."""
+        if self._stars is None:
+            return encoded
+        args = msgspec.json.decode(encoded)
+        return encoded if args.keys() <= self.parameters.parameters.keys() else msgspec.json.encode(self.gathered(args))
 
     def decode_plain(self, encoded: bytes) -> tuple[Any, ...]:
         """Return the arguments for the call of a `plain` function. Raise an error if the stored ones do not fit."""
@@ -157,6 +188,15 @@ class Signature:
             raise TypeError(f"{self.name}{self.parameters}: {error}") from None
 
 
+def gathered(args: Mapping[str, Any], parameters: Sequence[str], is_open: bool) -> dict[str, Any]:
+    """Return arguments by name in their stored form: what `**kwargs` takes is one object, under the name of that
+    parameter, the last one. `is_open`: the function has such a parameter."""
+    if not is_open or not parameters or args.keys() <= set(parameters):
+        return dict(args)
+    found, stars = {name: value for name, value in args.items() if name in parameters}, parameters[-1]
+    return found | {stars: found.get(stars, {}) | {name: args[name] for name in args if name not in found}}
+
+
 def decode_as(kind: Any, encoded: bytes) -> Any:
     """Return a result as a value of the type `kind`."""
     return msgspec.json.decode(encoded, type=kind, dec_hook=_dec_hook)
@@ -167,6 +207,14 @@ def _result_type(hint: Any) -> Any:
     if typing.get_origin(hint) in _YIELDING:
         return GenericAlias(list, (typing.get_args(hint)[0],))
     return list if hint in _YIELDING else hint
+
+
+def encode_arguments(given: Mapping[str, object]) -> bytes:
+    """Return arguments by name as JSON. Raise TypeError, which names the argument, if one has no JSON form."""
+    try:
+        return _encode(dict(given))
+    except (TypeError, ValueError) as error:
+        raise TypeError(_culprit(given) or str(error)) from None
 
 
 def encode_result(value: object) -> bytes:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.client.handle import RunHandle
-from rota.domain.arguments import encode_result
+from rota.domain.arguments import encode_result, gathered
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Options
 from rota.domain.keys import KeyTemplate
@@ -58,7 +58,8 @@ def call_by_spec(
         given = {**spec.defaults, **named}
         template = spec.share and KeyTemplate(spec.share.template, spec.parameters, "share")
         share = template.fill(given) if template else None
-        return Call(spec, encode_result(named), options, spec.once, share)
+        stored = named if spec.schema is not None else gathered(named, spec.parameters, spec.open)
+        return Call(spec, encode_result(stored), options, spec.once, share)
     except (TypeError, ValueError) as error:
         raise InvalidArguments(f"{spec.name}: {error}") from None
 

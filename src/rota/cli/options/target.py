@@ -120,6 +120,8 @@ class Target:
     async def client(self) -> AsyncGenerator[Client, None]:
         """A client of the store, closed at the end."""
         client = Client(self.backend())
+        if self.reference and self.url is None:
+            client.signature_of = core_of(load(self.reference)).registry.signature_of
         try:
             yield client
         finally:

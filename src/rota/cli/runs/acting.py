@@ -2,7 +2,7 @@
 `rota runs update`: for one run."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -118,19 +118,23 @@ def update(
     async def change() -> dict[str, object]:
         async with target.client() as client:
             found = await find_run(client, id)
-            given = _patch(await client.run(found), values, args)
+            given = _patch(client, await client.run(found), values, args)
             changes = Changes(priority=priority, expires=seconds_of(expires, "--expires"), args=given)
             return {"id": found, "asked": await edit_run(client, found, changes, note)}
 
     _show_asked(show, [target.run(change())], "stays as it is: only what is queued can be changed")
 
 
-def _patch(run: Run, values: Sequence[str], document: str | None) -> dict[str, object] | None:
-    """Return the arguments to change. What is a text now stays one: `5` is the text "5" then."""
+def _patch(client: Client, run: Run, values: Sequence[str], document: str | None) -> dict[str, object] | None:
+    """Return the arguments to change. What is a text now stays one: `5` is the text "5" then. For the others, the code
+    of the task says so, if it is here; `null` always takes an argument away."""
     if not values and document is None:
         return None
     known = cast("dict[str, object]", msgspec.json.decode(run.args))
-    given = gather(values, document, {name: str | None for name, value in known.items() if isinstance(value, str)})
+    signature = client.signature_of(run.task)
+    coded: dict[str, Any] = {} if signature is None else signature.hints
+    texts = {name: str | None for name, value in known.items() if isinstance(value, str)}
+    given = gather(values, document, {name: hint | None for name, hint in coded.items()} | texts)
     if given.positional:
         raise InvalidArguments("--args: a JSON object, with the names of the arguments to change")
     return given.named

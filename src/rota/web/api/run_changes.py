@@ -7,18 +7,16 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from rota.app.core import core_of
-from rota.client.edits import Changes, merged, share_after
+from rota.client.edits import Changes, edit_of, patched_arguments
 from rota.client.handle import accept
 from rota.domain import codec
 from rota.domain.decision import Reason
 from rota.domain.ids import derived
-from rota.domain.intake import PRIORITY, Options, retry_of
+from rota.domain.intake import PRIORITY, retry_of
 from rota.domain.run import Run, State
-from rota.errors import InvalidArguments, RunNotFound
+from rota.errors import RunNotFound
 from rota.store import Command, Edited, RunQuery
 from rota.store.paging import COUNT_LIMIT
-from rota.task import definition_of
 from rota.views.counts import By, CountView, count_view
 from rota.views.lineage import LineageView, lineage_view
 from rota.views.shapes import shape_of
@@ -27,7 +25,7 @@ from rota.web.api.runs import RUN, Filter, found_run, shown, tag_of
 from rota.web.api.submits import Submitted
 from rota.web.conditions import IF_MATCH, check_match
 from rota.web.masks import check_unmasked
-from rota.web.problems import Problem, problem_of
+from rota.web.problems import Problem
 from rota.web.rights import Principal, Right
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
 
@@ -87,26 +85,13 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
     check_match(call.request, tag_of(run))
     if run.state is not State.QUEUED:
         raise _not_queued(run)
-    if call.body.args is not None:
-        _check_arguments(call, run, call.body.args)
-    edit = changes.edit(run, await call.client.now(), await share_after(call.client, run, changes))
+    edit = await edit_of(call.client, run, changes, await call.client.now())
     before = changes.moved_from(run)
     (answer,) = (await call.client.edit([edit], call.body.note, call.principal.name, before)).items
     now = await call.client.run(run.id)
     if answer is Edited.STALE:
         raise _not_queued(now)
     return Answer(shown(call, now), headers={"ETag": tag_of(now)})
-
-
-def _check_arguments(call: Call[Any, Any], run: Run, change: dict[str, Any]) -> None:
-    """The code of this process checks the arguments, if it has the task."""
-    known = core_of(call.app).registry.find(run.task)
-    if known is None:
-        return
-    try:
-        definition_of(known).call((), dict(merged(msgspec.json.decode(run.args), change)), Options())
-    except InvalidArguments as error:
-        raise problem_of(error) from None
 
 
 async def retry(call: Call[NoQuery, AgainBody]) -> Answer:
@@ -119,8 +104,7 @@ async def retry(call: Call[NoQuery, AgainBody]) -> Answer:
     new = retry_of(run)
     if change:
         check_unmasked(change, "/args")
-        _check_arguments(call, run, change)
-        args = msgspec.json.encode(merged(msgspec.json.decode(run.args), change))
+        args = msgspec.json.encode(await patched_arguments(call.client, run, change))
         id = derived("retry of", run.id, hashlib.sha256(args).hexdigest())
         new = replace(new, id=id, body=codec.with_args(new.body, args))
     known = await _exists(call, new.id)  # a put of the same id again answers as the first one did
