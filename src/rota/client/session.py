@@ -57,6 +57,8 @@ class Session:
         self.users = 0
 
     async def opened(self) -> None:
+        if self._store is not None:  # the usual call does not take the lock
+            return
         async with self._opening:
             if self._store is None:
                 self._store = await self._stack.enter_async_context(self.backend.open())
