@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rota.domain import codec
 from rota.domain.decision import DecisionCount
 from rota.domain.fan import Fan
+from rota.domain.overrides import Overrides, policy_under
+from rota.domain.policy import Policy
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
 from rota.store import Claim, Freeze, MarkRow, RowQuery, RunQuery, Store, Total, What
 from storekit.comparison.folding import Folded
 from storekit.model import claim, holds
@@ -172,6 +176,7 @@ class Checks:
         agree("fans", fans, {id: (fan.total, fan.allowed, fan.ended, fan.failed) for id, fan in self.book.fans.items()})
         await self.check_decisions()
         await self.check_freeze()
+        await self.check_overrides()
         depths = {(row.task, row.queued, row.running, row.paused) for row in (await self.store.depths()).items}
         assert {row for row in depths if any(row[1:])} == self.counted()
 
@@ -199,6 +204,18 @@ class Checks:
             states = [row.state for row in rows if row.new.task == task]
             found.add((task, states.count("queued"), states.count("running"), states.count("paused")))
         return found
+
+    def check_policies(self, runs: Sequence[Run]) -> None:
+        """Check that claimed runs are called as the operator says, else as their submit said."""
+        for run in runs:
+            own = codec.decode(self.book.rows[run.id].body).policy or Policy()
+            given = self.book.overrides.get(run.task) or Overrides()
+            assert run.policy == policy_under(given, own), run
+
+    async def check_overrides(self) -> None:
+        specs = (await self.store.rows(TaskSpec)).items
+        shown = {spec.name: spec.overrides for spec in specs if spec.overrides is not None}
+        agree("overrides", shown, self.book.overrides)
 
     def check_due(self, claim: Claim, offered: bool) -> None:
         expected = self.book.schedules.offer(claim.now) if offered else set[str]()

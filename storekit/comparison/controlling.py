@@ -1,5 +1,6 @@
 """Stories, second part: commands, declarations, schedules and marks."""
 
+from rota.domain.overrides import Overrides
 from rota.domain.schedule import Tick
 from rota.domain.spec import limit_row
 from rota.store import Command, Declared, Edited, Fired, Scope
@@ -91,6 +92,14 @@ class Story(RunStory):
         self.book.now = reply.now
         assert reply.items == [Declared(answer) for answer in control.declare_all(self.book, specs)]
 
+    async def override(self, dice: Dice) -> None:
+        """An operator says something of a task, perhaps of one that nobody has declared."""
+        task = dice.choice([*self.tasks, *self.tasks, "never"])
+        new = drawing.new_overrides(dice, task, self.book.overrides.get(task) or Overrides())
+        reply = await self.store.override(task, new)
+        self.book.now = reply.now
+        assert reply.items == [Declared(control.override(self.book, task, new))]
+
     async def mark(self, dice: Dice) -> None:
         now = await self.now()
         edits = [drawing.new_mark(dice, self.tasks, now) for _ in range(dice.randint(1, 2))]
@@ -103,9 +112,11 @@ class Story(RunStory):
     async def declare_schedules(self, dice: Dice) -> None:
         now = await self.now()
         items = [drawing.new_schedule(dice, self.tasks, now) for _ in range(dice.randint(1, 3))]
-        reply = await self.store.declare(items)
+        versions = {id: row.fields["version"] for id, row in self.book.schedules.rows.items()}
+        terms = drawing.new_terms(dice, [item.id for item in items], versions) if dice.rarely(2) else None
+        reply = await self.store.declare(items, terms)
         self.book.now = reply.now
-        assert reply.items == [Declared(answer) for answer in control.declare_all(self.book, items)]
+        assert reply.items == [Declared(answer) for answer in control.declare_all(self.book, items, terms)]
 
     async def fire(self, dice: Dice) -> None:
         """Fire ticks as a worker computes them, some of them from a schedule that has changed since."""
@@ -121,7 +132,8 @@ class Story(RunStory):
             runs = await self.newcomers(dice, dice.randint(0, 2))
             nominals = tuple(float(place) for place in range(len(runs)))
             missed = dice.choice(drawing.MISSES)
-            left = dice.choice([None, None, 1, 3]) if ids.count(id) == 1 else None
+            once = ids.count(id) == 1 and fields["next_at"] is not None  # a schedule that has ended stays as it is
+            left = dice.choice([None, None, 1, 3]) if once else None
             ticks.append(Tick(id, version, fields["next_at"], then, then, tuple(runs), nominals, missed, left))
         self.ticks += ticks
         return await self.send_ticks(ticks)

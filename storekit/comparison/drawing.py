@@ -11,11 +11,12 @@ from rota.domain.decision import Reason
 from rota.domain.ended import with_callbacks
 from rota.domain.guards import Cooldown, Guards, Mark
 from rota.domain.ids import fingerprint
+from rota.domain.overrides import Overrides
 from rota.domain.policy import Limit, Policy, Rate, Retry, Share
 from rota.domain.run import DEFAULT_QUEUE, Callback, Failure, Member, NewRun, Note, Origin, Progress, State
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec, limit_row
-from rota.store import Command, MarkRow, Retention, RunEdit
+from rota.store import Command, MarkRow, Retention, RunEdit, Terms
 
 T = TypeVar("T")
 
@@ -78,6 +79,25 @@ SPECS: dict[str, tuple[TaskSpec, ...]] = {
 INNOCENT = ("keyed", "pacedkeys", "turns")
 """Tasks whose runs never have losses. A store has only the best runs of a saturated key in its lanes, so the model
 could not say what a worker gets that may not have the first of them."""
+
+OVERRIDES: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"enabled": False},
+    {"limit": Limit(1)},
+    {"limit": Limit(2), "retry": Retry(0)},
+    {"rate": Rate(1, per=5.2)},
+    {"rate": Rate(2, per=9.1, burst=2), "limit": Limit(3)},
+    {"retry": Retry(5, backoff="fixed", delay=3, jitter=0), "timeout": 60.0},
+)
+"""What an operator may say of any task whose runs take no turns."""
+OVERRIDES_BY_KEY: tuple[dict[str, Any], ...] = (
+    {"limit": Limit(per_key=1)},
+    {"limit": Limit(2, per_key=2)},
+    {"rate": Rate(1, per=4.1, per_key=True)},
+)
+"""The same for the tasks of INNOCENT, because they hold up keys."""
+OVERRIDES_IN_TURNS: tuple[dict[str, Any], ...] = ({}, {"enabled": False}, {"retry": Retry(0)})
 
 SHARES = ("x", "y", "z")
 IN_TURNS = "turns"
@@ -233,6 +253,21 @@ def new_schedule(dice: Dice, tasks: Sequence[str], now: float) -> Schedule:
         next_at=at,
         fires_at=None if at is None else at + dice.choice([0.0, 0.0, 2.5]),
     )
+
+
+def new_overrides(dice: Dice, task: str, known: Overrides) -> Overrides:
+    """Return what an operator says who knows of `known`, or of what was said before that."""
+    if dice.rarely(6):
+        return known
+    choices = OVERRIDES_IN_TURNS if task == IN_TURNS else OVERRIDES
+    choices += OVERRIDES_BY_KEY if task in INNOCENT and task != IN_TURNS else ()
+    return Overrides(known.version + dice.choice([1, 1, 1, 1, 0, 2]), **dice.choice(choices))
+
+
+def new_terms(dice: Dice, declared: Sequence[str], versions: dict[str, int]) -> Terms:
+    """Return terms of a declaration of the schedules `declared`: often those that hold, and deletions of others."""
+    expected = {id: versions.get(id, 0) + (1 if dice.rarely(5) else 0) for id in {*dice.some(SCHEDULES)}}
+    return Terms(expected, tuple(id for id in SCHEDULES if id not in declared and dice.rarely(2)))
 
 
 def new_mark(dice: Dice, tasks: Sequence[str], now: float) -> MarkRow:

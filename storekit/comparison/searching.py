@@ -43,6 +43,7 @@ WEIGHTS = {
     "edit": 3,
     "resume_tasks": 1,
     "declare_tasks": 1,
+    "override": 2,
     "mark": 1,
     "declare_schedules": 1,
     "fire": 3,

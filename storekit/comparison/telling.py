@@ -183,6 +183,7 @@ class RunStory(Checks):
         expected = claim.claim(self.book, request, ready, took, reply.ended)
         got, wanted = in_order(reply.runs, [run.id for run in reply.runs]), in_order(reply.runs, expected)
         assert got == wanted, f"the store gives {got}, the model {wanted}"
+        self.check_policies(reply.runs)
         self.check_offers(reply, request)
         return reply
 

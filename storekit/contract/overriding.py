@@ -83,6 +83,24 @@ class OverrideContract(Staged):
         stage.wait(10)
         assert (await stage.claim(free=5)).runs == []
 
+    async def test_a_declaration_gives_the_rate_of_an_operator_no_new_bucket(self, stage: Stage) -> None:
+        await stage.declare()
+        await stage.put(*(new_run() for _ in range(4)))
+        await self.override(stage, 1, rate=Rate(1, 3600))
+        assert len((await stage.claim(free=5)).runs) == 1
+        for rate in (None, Rate(2, 60)):
+            await stage.store.declare([TaskSpec(GREET, limit=Limit(9), rate=rate)])
+            assert (await stage.claim(free=5)).runs == []
+        await self.override(stage, 2)
+        assert len((await stage.claim(free=5)).runs) == 1, "the code's rate has a new bucket"
+
+    async def test_a_version_that_cannot_be_changes_nothing(self, stage: Stage) -> None:
+        for version in (0, 2):
+            assert await self.override(stage, version, "never", limit=Limit(1)) is Declared.CONFLICT
+        assert (await stage.store.override("never", Overrides())).items == [Declared.CONFLICT]
+        assert (await stage.store.rows(TaskSpec, RowQuery(names=["never"]))).items == []
+        assert (await stage.store.declare([TaskSpec("never")])).items == [Declared.ADDED]
+
     async def test_it_disables_a_task_and_enables_none_that_its_code_disables(self, stage: Stage) -> None:
         await stage.declare()
         await stage.put(waiting := new_run())

@@ -20,6 +20,13 @@ class TermsContract(Staged):
         assert await self.declare(stage, second, versions={first.id: 0}) == [Declared.CONFLICT]
         assert (await timetable.see()).trigger == "every 1m"
 
+    async def test_a_schedule_that_is_declared_twice_at_once_has_the_last_word(self, stage: Stage) -> None:
+        timetable, now = Timetable(stage), await stage.now()
+        first = new_schedule(at=now + MINUTE)
+        answers = await self.declare(stage, first, replace(first, grace=5.0), versions={first.id: 0})
+        assert answers == [Declared.ADDED, Declared.CHANGED]
+        assert (await timetable.see()).grace == 5.0
+
     async def test_a_schedule_is_changed_if_it_has_the_version(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         known = await timetable.add()

@@ -52,7 +52,7 @@ def admit(book: Book, new: NewRun) -> Answer:
         return new.id, "joined" if book.fingerprints.get(new.id) == new.fingerprint else "id_conflict"
     if new.id in book.rows:
         return new.id, "accepted"
-    if not book.task(new.task).enabled:
+    if not book.in_force(new.task).enabled:
         return new.id, "disabled"
     run, reason = judge(book, new)
     uniques.note_arrival(book, new, reason)

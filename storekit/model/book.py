@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rota.domain.guards import Cooldown
+from rota.domain.overrides import Overrides
+from rota.domain.policy import Limit, Rate
 from rota.domain.run import NewRun
 from rota.store import ClaimRequest
 from storekit.model.schedules import Schedules
@@ -134,6 +136,17 @@ class Task:
     """The weights of the shares; None: the runs take no turns."""
     paused_keys: frozenset[str] = frozenset()
 
+    def gated_by(self, limit: Limit | None, rate: Rate | None) -> "Task":
+        """Return the task with this limit and this rate; None leaves them as they are."""
+        task = self if limit is None else replace(self, total=limit.total, per_key=limit.per_key)
+        if rate is None:
+            return task
+        return replace(task, interval=rate.per / rate.n, burst=rate.burst, rate_per_key=rate.per_key)
+
+    @property
+    def pace(self) -> tuple[float | None, int, bool]:
+        return self.interval, self.burst, self.rate_per_key
+
     def is_paused(self, now: float) -> bool:
         return self.paused and (self.paused_until is None or self.paused_until > now)
 
@@ -182,6 +195,7 @@ class Book:
     arrivals: int = 0
     marks: dict[tuple[str, str], Mark] = field(default_factory=dict[tuple[str, str], Mark])
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    overrides: dict[str, Overrides] = field(default_factory=dict[str, Overrides])
     full_at: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """When the rate bucket of a (task, key) is full again. The bucket of a whole task has the empty key."""
     turns: dict[tuple[str, str, int], tuple[str, int]] = field(
@@ -205,6 +219,14 @@ class Book:
 
     def task(self, name: str) -> Task:
         return self.tasks.get(name) or Task()
+
+    def in_force(self, name: str) -> Task:
+        """Return the task as its code declares it, with what an operator says in its place."""
+        task, given = self.task(name), self.overrides.get(name)
+        if given is None:
+            return task
+        task = task.gated_by(given.limit, given.rate)
+        return replace(task, enabled=task.enabled and given.enabled is not False)
 
     def mark(self, about: tuple[str, str]) -> Mark:
         return self.marks.get(about) or Mark()

@@ -83,14 +83,14 @@ def serves(request: ClaimRequest, row: Row) -> bool:
 
 
 def is_due(book: Book, row: Row) -> bool:
-    task = book.task(row.new.task)
+    task = book.in_force(row.new.task)
     starts = task.enabled and not task.is_paused(book.now) and book.frozen(book.now) is None
     return row.state == "queued" and row.due <= book.now and not row.needs and starts
 
 
 def may_start(book: Book, row: Row) -> bool:
     """Return whether the limit, the rate and the paused keys of the task let this run start."""
-    task, name, key = book.task(row.new.task), row.new.task, row.new.key
+    task, name, key = book.in_force(row.new.task), row.new.task, row.new.key
     if key in task.paused_keys:
         return False
     running = [other for other in book.running() if other.new.task == name]
@@ -109,7 +109,7 @@ def may_start(book: Book, row: Row) -> bool:
 
 def bucket_of(book: Book, row: Row) -> tuple[str, str] | None:
     """Return the rate bucket of a run; None for a run without a key of a task with a rate per key."""
-    if not book.task(row.new.task).rate_per_key:
+    if not book.in_force(row.new.task).rate_per_key:
         return row.new.task, ""
     return None if row.new.key is None else (row.new.task, row.new.key)
 
@@ -118,7 +118,7 @@ def start(book: Book, row: Row, worker: str, until: float) -> None:
     row.state, row.holder, row.until = "running", worker, until
     row.limits = book.task(row.new.task).limits
     row.fence += 1
-    interval, bucket = book.task(row.new.task).interval, bucket_of(book, row)
+    interval, bucket = book.in_force(row.new.task).interval, bucket_of(book, row)
     if interval is not None and bucket is not None:
         book.full_at[bucket] = max(book.full_at.get(bucket, 0.0), book.now) + interval
 
@@ -129,9 +129,11 @@ def hand(book: Book, row: Row, worker: str, until: float, now: float) -> None:
     assert (row.state, row.losses, row.needs, row.fence) == ("queued", 0, (), 0)
     assert row.due <= now
     assert not row.too_late(now)
-    assert not book.task(row.new.task).gated
-    assert book.task(row.new.task).enabled
-    assert not book.task(row.new.task).is_paused(now)
+    task, given = book.in_force(row.new.task), book.overrides.get(row.new.task)
+    assert not task.gated
+    assert given is None or not given.values()
+    assert task.enabled
+    assert not task.is_paused(now)
     assert book.frozen(now) is None
     start(book, row, worker, until)
     book.handed[worker] = row.id, row.fence

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rota.domain.overrides import Overrides
 from rota.domain.run import after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec, limit_row
-from rota.store import MarkRow, RunEdit
+from rota.store import MarkRow, RunEdit, Terms
 from storekit.model import holds
 from storekit.model.admit import start_afresh
 from storekit.model.book import Book, Freeze, Mark, Row, Task
@@ -132,8 +133,11 @@ def control_schedule(book: Book, command: str, id: str, note: str | None) -> boo
     return changed
 
 
-def declare_all(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[str]:
-    """Declare items. A named limit that nobody has declared gets the number that a task gives it."""
+def declare_all(book: Book, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> list[str]:
+    """Declare items, on terms that are about schedules. A named limit that nobody has declared gets the number that a
+    task gives it."""
+    if terms is not None:
+        return declare_on_terms(book, [item for item in items if isinstance(item, Schedule)], terms)
     specs = [item for item in items if isinstance(item, TaskSpec)]
     for row in [limit_row(limit) for spec in specs for limit in spec.limits]:
         if row.name not in book.tasks and row.name not in [spec.name for spec in specs]:
@@ -141,32 +145,59 @@ def declare_all(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[str]:
     return [declare(book, item) for item in items]
 
 
+def declare_on_terms(book: Book, items: Sequence[Schedule], terms: Terms) -> list[str]:
+    """Declare schedules and delete others, or do nothing of it."""
+    known, everything = book.schedules, len(items) + len(terms.drop)
+    if all(known.judged(item)[0] == "unchanged" for item in items) and not any(id in known.rows for id in terms.drop):
+        return ["unchanged"] * everything
+    if any(known.judged(item)[0] == "taken" for item in items):
+        return ["taken"] * everything
+    versions = {id: row.fields["version"] for id, row in known.rows.items()}
+    if any(versions.get(id, 0) != version for id, version in terms.versions.items()):
+        return ["conflict"] * everything
+    answers = [declare(book, item) for item in items]
+    dropped = [control_schedule(book, "drop", id, None) for id in terms.drop]
+    return answers + ["dropped" if gone else "unchanged" for gone in dropped]
+
+
+def override(book: Book, name: str, new: Overrides) -> str:
+    """Replace what an operator says of a task, if the operator knows what was said before."""
+    known = book.overrides.get(name)
+    if known == new:
+        return "unchanged"
+    if new.version != (known.version if known else 0) + 1:
+        return "conflict"
+    book.tasks[name] = book.task(name)
+    pace = book.in_force(name).pace
+    book.overrides[name] = new
+    forget_rates(book, name, pace)
+    return "changed"
+
+
+def forget_rates(book: Book, name: str, before: tuple[float | None, int, bool]) -> None:
+    """Forget how full the buckets of a task are, if it has another rate than `before`."""
+    if book.in_force(name).pace != before:
+        book.full_at = {about: at for about, at in book.full_at.items() if about[0] != name}
+
+
 def declare(book: Book, item: TaskSpec | Schedule) -> str:
     if isinstance(item, Schedule):
         return book.schedules.declare(item, book.now)
     known = book.tasks.get(item.name)
-    limit, rate = item.limit, item.rate
     task = Task(
         enabled=item.enabled,
         paused=known is not None and known.paused,
         paused_until=None if known is None else known.paused_until,
-        total=limit.total if limit else None,
-        per_key=limit.per_key if limit else None,
-        interval=rate.per / rate.n if rate else None,
-        burst=rate.burst if rate else 1,
-        rate_per_key=bool(rate and rate.per_key),
         limits=tuple(limit_row(one).name for one in item.limits),
         weights=item.share.weights if item.share else None,
         paused_keys=known.paused_keys if known else frozenset(),
-    )
+    ).gated_by(item.limit, item.rate)
     if known == task:
         return "unchanged"
+    pace = book.in_force(item.name).pace
     book.tasks[item.name] = task
-    if known is None:
-        return "added"
-    if (known.interval, known.burst, known.rate_per_key) != (task.interval, task.burst, task.rate_per_key):
-        book.full_at = {name: at for name, at in book.full_at.items() if name[0] != item.name}
-    return "changed"
+    forget_rates(book, item.name, pace)
+    return "added" if known is None else "changed"
 
 
 def mark(book: Book, edit: MarkRow) -> bool:

@@ -32,26 +32,31 @@ def show_schedule(schedule: Schedule) -> dict[str, Any]:
 class Schedules:
     rows: dict[str, ScheduleRow] = field(default_factory=dict[str, ScheduleRow])
 
-    def declare(self, schedule: Schedule, now: float) -> str:
+    def judged(self, schedule: Schedule, now: float = 0.0) -> tuple[str, dict[str, Any]]:
+        """Return the answer to a declaration, and the fields that the schedule has then."""
         new, known = show_schedule(schedule), self.rows.get(schedule.id)
         if known is None:
             fresh = {"version": 1, "since": now, "paused": False, "note": None, "made": 0, "recent": ()}
-            self.rows[schedule.id] = row = ScheduleRow(new | fresh)
-            row.settle()
-            return "added"
+            return "added", new | fresh
         if known.fields["owner"] != new["owner"]:
-            return "taken"
+            return "taken", known.fields
         moved = any(known.fields[name] != new[name] for name in TIMES)
         kept = ("paused", "note", "recent") if moved else STATE
         fields = new | {name: known.fields[name] for name in kept}
         if not moved and fields == known.fields:
-            return "unchanged"
+            return "unchanged", known.fields
         fields["version"] = known.fields["version"] + 1
         fields["since"] = now if moved else known.fields["since"]
         fields["made"] = 0 if moved else known.fields["made"]
-        known.fields = fields
-        known.settle()
-        return "changed"
+        return "changed", fields
+
+    def declare(self, schedule: Schedule, now: float) -> str:
+        answer, fields = self.judged(schedule, now)
+        if answer in ("added", "changed"):
+            row = self.rows.setdefault(schedule.id, ScheduleRow(fields))
+            row.fields = fields
+            row.settle()
+        return answer
 
     def current(self, tick: Tick) -> ScheduleRow | None:
         """Return the schedule of a tick, if it has not changed since the tick was computed."""

@@ -12,6 +12,7 @@ from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record_other
 from rota.stores.idle import Arrival
 from rota.stores.ledger.override import regate
+from rota.stores.ledger.specs import in_force
 
 
 def declare(book: Book, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> list[Declared]:
@@ -63,10 +64,11 @@ def _declare_task(book: Book, spec: TaskSpec) -> Declared:
     spec = replace(spec.declaration(), paused=kept.paused, paused_keys=kept.paused_keys, paused_until=kept.paused_until)
     if spec == known:
         return Declared.UNCHANGED
+    before = in_force(book, spec.name) or spec
     book.put_spec(spec)
     if known is None:
         return Declared.ADDED
-    regate(book, known, spec)
+    regate(book, before, in_force(book, spec.name) or spec)  # what an operator says may hide the change
     return Declared.CHANGED
 
 

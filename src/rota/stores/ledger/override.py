@@ -11,10 +11,10 @@ from rota.stores.ledger.specs import in_force, overrides_of
 
 def override(book: Book, task: str, new: Overrides) -> list[Declared]:
     """Store the overrides of a task, if their version is the one after the stored one."""
-    known = overrides_of(book, task) or Overrides()
+    known = overrides_of(book, task)
     if known == new:
         return [Declared.UNCHANGED]
-    if new.version != known.version + 1:
+    if new.version != (known.version if known else 0) + 1:
         return [Declared.CONFLICT]
     if book.spec(task) is None:  # also a task that no app has declared
         book.put_spec(TaskSpec(task))

@@ -9,6 +9,7 @@ CREATE OR REPLACE FUNCTION declare_task(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     known specs;
+    in_force specs;
     repaced boolean;
     regated boolean;
 BEGIN
@@ -29,9 +30,10 @@ BEGIN
     WHERE name = new.name;
     PERFORM put_in_force(new.name);
     UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
-    repaced := (new.rate_interval, new.rate_burst, new.rate_per_key)
+    SELECT * INTO in_force FROM specs WHERE name = new.name;  -- what an operator says may hide the change
+    repaced := (in_force.rate_interval, in_force.rate_burst, in_force.rate_per_key)
         IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key);
-    regated := repaced OR (new.total, new.per_key, new.spec::json ->> 'limits')
+    regated := repaced OR (in_force.total, in_force.per_key, new.spec::json ->> 'limits')
         IS DISTINCT FROM (known.total, known.per_key, known.spec::json ->> 'limits');
     IF repaced THEN
         DELETE FROM rates WHERE task = new.name;  -- the old rate may have no token for days
@@ -39,7 +41,7 @@ BEGIN
     IF regated THEN
         UPDATE queue SET hold = 0, lane_at = lane_place(task, queue, priority, due_at, now) WHERE hold = 1 AND task = new.name;
     END IF;
-    IF regated OR (new.enabled AND NOT known.enabled) THEN
+    IF regated OR (in_force.enabled AND NOT known.enabled) THEN
         dues := announce(new.name, now);
     END IF;
 END $$;
@@ -124,7 +126,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 DECLARE
     item record;
     got record;
-    added text[];
+    added text[] := '{}';
     gating text[];
     refused text;
     which text;
@@ -154,7 +156,9 @@ BEGIN
             (item.recent::json -> -1 ->> 0)::float8, NULL, 0)::schedules, now);
         IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
         answers[item.place] := got.answer;
-        IF got.answer <> 'added' AND EXISTS (SELECT FROM unnest(versioned, expected) AS v (id, version)
+        IF got.answer = 'added' THEN
+            added := added || item.name;  -- it may be declared twice
+        ELSIF NOT item.name = ANY(added) AND EXISTS (SELECT FROM unnest(versioned, expected) AS v (id, version)
                                              WHERE v.id = item.name AND v.version = 0) THEN
             RAISE EXCEPTION 'schedule % was added meanwhile', item.name USING ERRCODE = 'serialization_failure';
         END IF;

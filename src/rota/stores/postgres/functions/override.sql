@@ -36,14 +36,17 @@ CREATE OR REPLACE FUNCTION override(
 DECLARE
     known specs;
     stored text;
+    fresh text[];
     after_it specs;
     regated boolean;
     dues float8[] := '{}';
 BEGIN
     touched := '{}'; hinted := '{}';
-    INSERT INTO specs (name, spec, enabled, gated)
-    SELECT n, json_build_object('name', n)::text, true, false FROM unnest(ARRAY[which, 'override ' || which]) AS n
-    ORDER BY n COLLATE "C" ON CONFLICT DO NOTHING;
+    WITH added AS (
+        INSERT INTO specs (name, spec, enabled, gated)
+        SELECT n, json_build_object('name', n)::text, true, false FROM unnest(ARRAY[which, 'override ' || which]) AS n
+        ORDER BY n COLLATE "C" ON CONFLICT DO NOTHING RETURNING name
+    ) SELECT array_agg(a.name) INTO fresh FROM added a;
     PERFORM FROM specs s WHERE s.name = ANY(ARRAY[which, 'override ' || which]) ORDER BY s.name FOR UPDATE;
     PERFORM FROM leases l WHERE l.task = which ORDER BY l.id FOR NO KEY UPDATE;
     now := now_of(skew, seen, true);
@@ -52,8 +55,11 @@ BEGIN
     answers := ARRAY['unchanged'];
     IF stored = new_spec THEN RETURN; END IF;
     answers := ARRAY['conflict'];
-    IF (new_spec::json -> 'overrides' ->> 'version')::integer
-       <> coalesce((stored::json -> 'overrides' ->> 'version')::integer, 0) + 1 THEN RETURN; END IF;
+    IF coalesce((new_spec::json -> 'overrides' ->> 'version')::integer, 0)
+       <> coalesce((stored::json -> 'overrides' ->> 'version')::integer, 0) + 1 THEN
+        DELETE FROM specs s WHERE s.name = ANY(fresh);
+        RETURN;
+    END IF;
     answers := ARRAY['changed'];
     UPDATE specs SET spec = new_spec, enabled = new_enabled, total = new_total, per_key = new_per_key,
         rate_interval = new_interval, rate_burst = new_burst, rate_per_key = new_each WHERE name = 'override ' || which;

@@ -7,14 +7,16 @@ local function declare_task(task, spec)
   spec[S_PAUSED], spec[S_PAUSED_KEYS] = before and before[S_PAUSED], before and before[S_PAUSED_KEYS] or false
   spec[S_PAUSED_UNTIL] = before and before[S_PAUSED_UNTIL] or false
   if before and before[S_TEXT] == spec[S_TEXT] then return "unchanged" end
+  local was = policies.spec_of(task) -- what an operator says may hide the change
   policies.put_spec(task, spec)
   for i = 1, #(spec[S_LIMITS] or {}), 2 do call("SADD", ROOT .. "limited:" .. spec[S_LIMITS][i], task) end
   if not before then return "added" end
-  local regated = spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE]
+  local is = policies.spec_of(task)
+  local regated = spec[S_LIMIT] ~= before[S_LIMIT] or is[S_RATE] ~= was[S_RATE]
   -- a time at which the old rate opens may be days away
-  if spec[S_RATE] ~= before[S_RATE] then policies.forget_rates(task) end
+  if is[S_RATE] ~= was[S_RATE] then policies.forget_rates(task) end
   if regated then holds.unpark_all(task) end
-  if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then holds.announce(task) end
+  if regated or (is[S_ENABLED] and not was[S_ENABLED]) then holds.announce(task) end
   return "changed"
 end
 
