@@ -38,6 +38,9 @@ SLACK = 0.2
 """PostgreSQL: seconds by which floors stay behind the store's time. The store's time goes back by less: it is written
 down every 0.05 seconds."""
 
+QUEUES_KEPT = 100
+"""PostgreSQL: pairs of a task and a queue beyond which a sweep forgets those without runs."""
+
 
 class Bounds(Struct, frozen=True, kw_only=True):
     """The most rows that one transaction of a store handles. None: one transaction handles all rows."""
@@ -116,6 +119,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "WORKER_MEMORY": WORKER_MEMORY,
         "RAISE_EVERY": RAISE_EVERY,
         "SLACK": SLACK,
+        "QUEUES_KEPT": QUEUES_KEPT,
         "MINUTES_KEPT": SLOTS_KEPT[1],
     }
     numbers |= {f"{name.upper()}_AT_ONCE": most for name, most in asdict(bounds).items() if most is not None}

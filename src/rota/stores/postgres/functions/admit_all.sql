@@ -71,10 +71,14 @@ BEGIN
     RETURN came;
 END $$;
 
--- Note in which queues the tasks have runs: see task_queues. The queue is NULL for the default one.
+-- Note in which queues the tasks have runs: see task_queues. The queue is NULL for the default one. Race: whoever finds its row
+-- relies on it until its run is there for all to see, so `forget_queues` forgets nothing while one of these locks is held. In a
+-- transaction of a caller that sees only what was there at its beginning, the row may be gone by now: it is added again.
 CREATE OR REPLACE FUNCTION know_queues(of_task text[], of_queue text[]) RETURNS void LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock_shared(lock_class('queues'), 0) FROM unnest(of_queue) AS q WHERE q <> '' LIMIT 1;
     INSERT INTO task_queues SELECT DISTINCT n.task, n.queue FROM unnest(of_task, of_queue) AS n (task, queue)
-    WHERE n.queue <> '' AND NOT EXISTS (SELECT FROM task_queues t WHERE t.task = n.task AND t.queue = n.queue OFFSET 0)
+    WHERE n.queue <> '' AND (current_setting('transaction_isolation') <> 'read committed'
+                             OR NOT EXISTS (SELECT FROM task_queues t WHERE t.task = n.task AND t.queue = n.queue OFFSET 0))
 $$;
 
 -- Admit the runs of a batch. Returns a decision for each run (runs, reasons), the arrivals for `to_hint` (tasks, dues), the

@@ -43,6 +43,29 @@ BEGIN
     RETURN gone;
 END $$;
 
+-- Forget the queues in which a task has no run, if there are more than {QUEUES_KEPT}: a claim of all queues looks into each. One
+-- statement looks everywhere, because runs move from table to table meanwhile. Lock order: it waits for no lock, and puts into
+-- queues wait for it (know_queues), so it is the last act of a sweep.
+CREATE OR REPLACE FUNCTION forget_queues() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    leases_floor float8;
+    which text;
+BEGIN
+    IF (SELECT count(*) FROM (SELECT FROM task_queues t WHERE t.task >= '' LIMIT {QUEUES_KEPT} + 1) AS first) <= {QUEUES_KEPT}
+        OR NOT pg_try_advisory_xact_lock(lock_class('queues'), 0) THEN RETURN; END IF;
+    leases_floor := floor_of(2::smallint, '', 0::smallint);
+    FOR which IN SELECT DISTINCT t.task::text FROM task_queues t WHERE t.task >= '' LOOP
+        DELETE FROM task_queues WHERE ctid = ANY(ARRAY(
+            WITH used AS MATERIALIZED (
+                SELECT l.queue FROM leases l WHERE l.until >= leases_floor AND l.task = which UNION
+                SELECT q.queue FROM queue q WHERE q.hold = 1 AND q.task = which UNION
+                SELECT q.queue FROM queue q WHERE q.hold > 1 AND q.task = which)
+            SELECT t.ctid FROM task_queues t
+            WHERE t.task = which AND t.queue NOT IN (SELECT u.queue FROM used u)
+              AND NOT EXISTS (SELECT FROM lanes(ARRAY[which], ARRAY[t.queue::text]) AS lane WHERE lane.head IS NOT NULL)));
+    END LOOP;
+END $$;
+
 -- `succeeded`, `failed`: seconds for which ended runs are kept; `most`, `fewest`: see `forget`. A task may say other numbers
 -- in its spec (`keep`). `more`: a bound was reached, so
 -- sweep again. Lock order: specs (3); all other rows are locked SKIP LOCKED.
@@ -148,4 +171,5 @@ BEGIN
         PERFORM record_events(me, 'runs', NULL, touched, NULL, NULL, NULL, NULL, now);
     END IF;
     PERFORM send_hints(me, hinted, touched);
+    PERFORM forget_queues();
 END $$;
