@@ -11,7 +11,10 @@ from random import Random
 import asyncpg
 import pytest
 
-from rota.domain.lifecycle import Succeeded, settlement_of
+from rota.domain.lifecycle import Snoozed, Succeeded, settlement_of
+from rota.domain.policy import Limit
+from rota.domain.settlement import Verdict
+from rota.domain.spec import TaskSpec
 from rota.store import Backend, ClaimRequest, Store
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import StoreContract, new_run
@@ -73,6 +76,20 @@ async def push_and_claim(backends: list[PostgresBackend], rounds: int) -> None:
         backends[3].open() as four,
     ):
         await asyncio.gather(push(one, Random(1)), push(two, Random(2)), work(three, "ada"), work(four, "bob"))
+
+
+async def test_counted_runs_of_tasks_that_lost_their_limits_end_without_a_ring(make: Make) -> None:
+    """Their gates are not locked any more. That no deadlock happened is seen at the end of the session."""
+    async with make().open() as one, make().open() as two:
+        for n in range(1, 11):
+            await one.declare([TaskSpec(task, limit=Limit(9, per_key=9)) for task in ("a", "z")])
+            await one.put([new_run(task, key="k") for task in ("a", "z", "a", "z")])
+            first, last, *others = (await one.claim(ClaimRequest("ada", n, ["a", "z"], 4, 30))).runs
+            await one.declare([TaskSpec(task) for task in ("a", "z")])
+            back = [settlement_of(last, Snoozed(3600)), settlement_of(first, Succeeded())]
+            ends = [settlement_of(run, Succeeded()) for run in others]
+            verdicts = await asyncio.gather(one.settle(back), two.settle(ends))
+            assert [verdict for reply in verdicts for verdict in reply.items] == [Verdict.APPLIED] * 4
 
 
 @pytest.mark.parametrize("manner", MANNERS)

@@ -188,6 +188,30 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Lock the numbers in which the leases of these runs are counted, before `settle` counts them run by run: a task that has lost
+-- its limits since then has no gate that its caller could lock. Lock order: running, behind leases (4), by task and key. `late`:
+-- the caller has locked some of them, so NOWAIT.
+CREATE OR REPLACE FUNCTION lock_running(ids text[], late boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    counted record;
+BEGIN
+    FOR counted IN
+        SELECT c.task, c.key FROM leases l CROSS JOIN LATERAL (
+            SELECT l.task::text, '' WHERE l.gated
+            UNION ALL SELECT l.task::text, '=' || l.key WHERE l.gated AND l.key IS NOT NULL
+            UNION ALL SELECT n, '' FROM unnest(l.limits) AS n) AS c (task, key)
+        WHERE l.id = ANY(ids) GROUP BY c.task, c.key ORDER BY c.task COLLATE "C", c.key COLLATE "C"
+    LOOP
+        IF late THEN
+            PERFORM FROM running r WHERE r.task = counted.task AND r.key = counted.key
+            ORDER BY r.version DESC LIMIT 1 FOR UPDATE NOWAIT;
+        ELSE
+            PERFORM FROM running r WHERE r.task = counted.task AND r.key = counted.key
+            ORDER BY r.version DESC LIMIT 1 FOR UPDATE;
+        END IF;
+    END LOOP;
+END $$;
+
 -- Count the running runs of these tasks anew, from their leases. The caller has locked their gates and their leases.
 CREATE OR REPLACE FUNCTION recount_running(tasks text[], now float8) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -15,6 +15,7 @@
 --                row of its id, so nobody waits for such a row
 --   3 specs      the gates of tasks, by name
 --   4 leases     by id
+--     running    the numbers of running runs, by task and key; the lock on the gate of a task also protects those of the task
 --   5 names      names of needs and groups of plans (lock_names), by bucket; then unique keys that tasks share (lock_uniques)
 --   6 queue      first rows that exist, by id; then new rows, by task and unique key. Exception: a verb that has locked the
 --                gate of a task may lock the parked runs of that task at any time

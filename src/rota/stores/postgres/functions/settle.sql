@@ -68,6 +68,10 @@ BEGIN
     found := leases_of(s_id);
     locked := NOT simple OR again <> '{}' OR found.special;
     IF locked THEN
+        IF found.counted THEN
+            PERFORM FROM leases l WHERE l.id = ANY(s_id) ORDER BY l.id FOR UPDATE;
+            PERFORM lock_running(s_id, false);
+        END IF;
         wanted := lock_ends(s_id, s_stops);
         IF simple THEN
             alone := sole_marks(s_id);
@@ -118,8 +122,7 @@ BEGIN
             done := got.done;
             touched := touched || done;
             IF found.counted THEN
-                PERFORM count_running(got.names, '{}', -1, now);
-                PERFORM count_running(got.counted_tasks, got.counted_keys, -1, now);
+                PERFORM count_running(got.counted_tasks || got.names, got.counted_keys, -1, now);
             END IF;
             IF got.freed_tasks IS NOT NULL THEN
                 SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
@@ -141,6 +144,7 @@ BEGIN
         END IF;
         CONTINUE WHEN phase = 1 AND again = '{}' OR phase = 2 AND cardinality(done) + cardinality(again) = cardinality(s_id);
         IF NOT locked THEN
+            IF found.counted THEN PERFORM lock_running(s_id, true); END IF;
             wanted := lock_ends(s_id, s_stops);
             locked := true;
         END IF;
