@@ -52,6 +52,17 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
     assert "ctx" not in hold["parameters"]
 
 
+def test_types_of_rota_are_told_by_their_public_names(project: Project) -> None:
+    (project.folder / "tasks.py").write_text(
+        "from rota import Ended, Results, Rota\napp = Rota()\n\n\n"
+        "@app.task\nasync def gather(results: Results[int], by: str = 'rota.x.Y') -> None: ...\n\n\n"
+        "@app.task\nasync def alarm(ended: Ended | None = None) -> None: ...\n"
+    )
+    found = {task["task"]: task["parameters"] for task in project.rota("tasks", "--json").json}
+    assert found["gather"].startswith("results: Results[int], by: str")
+    assert found["alarm"] == "ended: Ended | None = None"
+
+
 def test_a_task_that_the_settings_here_disable_says_so_before_its_workers_do(project: Project) -> None:
     """Its workers read the settings when they started."""
 

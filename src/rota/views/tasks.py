@@ -1,6 +1,7 @@
 """Tasks: what the code defines, joined with what the store knows of them."""
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,5 +160,7 @@ def spec_in_store(name: str, task: AnyTask | None, stored: TaskSpec | None) -> T
 
 
 def _parameters(signature: inspect.Signature) -> str:
-    """Return the parameters as in the code, without parentheses and without the type of the result."""
-    return one_line(str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1])
+    """Return the parameters as in the code, without parentheses and without the type of the result. Types of rota have
+    their public names."""
+    text = str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1]
+    return one_line(re.sub(r"\brota(\.[a-z_]+)+\.(?=[A-Z])", "", text))
