@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Context, Ended, Every, InvalidOptions, Retry, Rota, RunFailed, RunHandle, State
-from rota.store import RunQuery
-from rota.testing import simulate
+from rota.store import Count, RunQuery
+from rota.testing import Simulation, StoreClock, simulate
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -86,6 +86,61 @@ async def test_each_end_calls_its_task_once_with_what_happened() -> None:
         "ValueError: below zero",
     )
     assert (told["gone"].id, told["gone"].reason) == (later.id, "cancelled")
+
+
+async def test_a_timeout_is_a_failure_and_a_run_that_expires_is_cancelled() -> None:
+    app = Rota("memory://")
+    told: dict[str, Ended] = {}
+    both = asyncio.Event()
+
+    @app.task
+    async def heard(ended: Ended) -> None:
+        told[ended.task] = ended
+        if len(told) == 2:
+            both.set()
+
+    @app.task(timeout=0.01, on_success="gone", on_failure=heard, on_cancel="gone")
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    @app.task(on_success="gone", on_failure="gone", on_cancel=heard)
+    async def late() -> None: ...
+
+    @app.task
+    async def gone(ended: Ended) -> None:
+        raise AssertionError(ended)
+
+    await late.using(expires=0).submit()
+    StoreClock(app.backend).move(seconds=1)
+    async with app:
+        await slow.submit()
+        async with asyncio.timeout(10):
+            await both.wait()
+        assert await app.runs(task="gone").count() == Count(0, False)
+    assert (told["slow"].state, told["slow"].reason) == (State.FAILED, "timed_out")
+    assert (told["late"].state, told["late"].reason) == (State.CANCELLED, "expired")
+
+
+def test_a_run_that_kills_its_workers_calls_back_once() -> None:
+    app = Rota("memory://", lease=30)
+    told: list[Ended] = []
+
+    @app.task
+    async def heard(ended: Ended) -> None:
+        told.append(ended)
+
+    @app.task(on_failure=heard)
+    async def bad() -> None:
+        simulations[0].crash()
+
+    simulations: list[Simulation] = []
+
+    async def scenario(simulation: Simulation) -> None:
+        simulations.append(simulation)
+        await bad.submit()
+
+    simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert [(ended.task, ended.state, ended.reason) for ended in told] == [("bad", State.FAILED, "poison")]
 
 
 async def test_a_retry_calls_back_again() -> None:

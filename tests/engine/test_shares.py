@@ -8,7 +8,7 @@ import pytest
 from rota import Every, InvalidOptions, Rota, Share
 from rota.app.core import core_of
 from rota.errors import InvalidArguments
-from rota.store import RunQuery
+from rota.store import ClaimRequest, RunQuery
 from rota.task.remote import call_by_spec
 from rota.testing import drain, simulate
 
@@ -43,6 +43,23 @@ async def test_a_retry_of_an_ended_run_keeps_its_share(app: Rota) -> None:
         run = await fail.submit("a")
         await drain(app)
         assert (await (await run.retry()).refresh()).share == "a"
+
+
+async def test_weights_hold_over_ten_thousand_runs_and_whoever_is_alone_gets_everything(app: Rota) -> None:
+    @app.task(share=Share("{tenant}", weights={"gold": 3}))
+    async def export(tenant: str) -> None: ...
+
+    async with app.client() as client:
+        await client.declare(core_of(app).registry.published())  # as a worker does when it starts
+        for _ in range(10):
+            await app.submit_many([export.bind(tenant) for tenant in ("iron", "gold") for _ in range(1000)])
+        store = await client.store()
+        taken: list[str | None] = []
+        for n in range(1, 21):  # a claim for each of 20 workers, which keep what they get
+            taken += [run.share for run in (await store.claim(ClaimRequest(f"w{n}", 1, ["export"], 1000, 60))).runs]
+    assert abs(taken[:10_000].count("gold") - 7_500) <= 375, "5 % of 7,500"
+    assert taken.count("gold") == taken.count("iron") == 10_000
+    assert set(taken[-5_000:]) == {"iron"}
 
 
 def test_a_simulation_takes_turns(app: Rota) -> None:

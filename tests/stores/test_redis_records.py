@@ -1,8 +1,10 @@
 """Runs as the Redis store reads them, and scripts as it sends them: short ways lead where the long ones do."""
 
+from typing import cast
+
 import pytest
 
-from rota.domain.run import State
+from rota.domain.run import DEFAULT_QUEUE, State
 from rota.stores import fields
 from rota.stores.redis import records, scripts
 from storekit.contract import new_run
@@ -29,6 +31,24 @@ async def test_a_first_claim_reads_the_same_run_by_the_short_way_and_by_the_long
         monkeypatch.setattr(records, "_AS_PUT", b"?")  # no record has this form: all are read by the long way
         assert {new.id: await stage.see(new) for new in news} == short
         assert {run.state for run in short.values()} == {State.RUNNING}
+
+
+async def test_a_run_of_the_default_queue_has_no_byte_of_it_and_no_lane_of_its_own(
+    valkey: RedisServer, namespace: str
+) -> None:
+    """Whoever uses no queues pays nothing: neither the record nor the names of lanes have a place for one."""
+    backend = at(valkey.url, namespace)
+    root = backend.address.root
+    async with staged(backend) as stage:
+        await stage.put(plain := new_run())
+        heads = {str(name) for name in cast("list[object]", valkey.send("ZRANGE", f"{root}heads", "0", "-1"))}
+        size = valkey.send("STRLEN", f"{root}r:{plain.id}")
+        await stage.put(queued := new_run(queue="images"))
+        more = {str(name) for name in cast("list[object]", valkey.send("ZRANGE", f"{root}heads", "0", "-1"))} - heads
+        assert cast("int", valkey.send("STRLEN", f"{root}r:{queued.id}")) > cast("int", size)
+        assert ["images" in name for name in more] == [True]
+        assert [name for name in heads if DEFAULT_QUEUE in name] == []
+        assert DEFAULT_QUEUE not in str(valkey.send("GET", f"{root}r:{plain.id}"))
 
 
 def test_functions_that_are_seldom_used_are_made_at_their_first_use(valkey: RedisServer) -> None:

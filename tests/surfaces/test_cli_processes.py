@@ -145,6 +145,16 @@ def test_what_cannot_work_is_refused(project: Project, options: list[str], says:
     assert says in sentence(project.rota("worker", *options), code=2)
 
 
+def test_queues_and_tasks_of_a_worker_both_hold(project: Project) -> None:
+    for task, queue in (("greet", "images"), ("greet", "default"), ("greet", "mail"), ("forever", "images")):
+        project.rota("submit", task, *(("name=Ada",) if task == "greet" else ()), "--queue", queue)
+
+    done = project.rota("worker", "--burst", "--queues", "images,mail", "--tasks", "greet,trip")
+
+    assert done.code == 0, done
+    assert states(project) == {"greet": ["succeeded", "queued", "succeeded"], "forever": ["queued"]}
+
+
 def test_a_worker_that_has_done_enough_exits_with_75(project: Project) -> None:
     for name in ("Ada", "Bob", "Cy"):
         project.rota("submit", "greet", f"name={name}")

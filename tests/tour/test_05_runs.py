@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota import Count, Operated, Rota, RunFailed
+from rota import Count, InvalidArguments, Operated, Rota, RunFailed
 
 
 @pytest.fixture
@@ -26,6 +26,8 @@ async def test_a_waiting_run_gets_another_time_and_other_arguments(app: Rota) ->
     assert (found.task, found.args) == ("resize", {"path": "a.png"})
     assert "due" in str(await found.why())
     async with app:
+        with pytest.raises(InvalidArguments, match="Expected `int`"):
+            await found.update(args={"width": "wide"})
         assert await found.update(args={"width": 640}, priority=5)
         assert await found.reschedule(delay=timedelta(0))
         assert await run.result(timeout=10) == "a.png at 640"

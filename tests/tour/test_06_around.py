@@ -10,6 +10,7 @@ from rota import (
     AtStart,
     CallNext,
     Context,
+    Count,
     Ended,
     Every,
     IdConflict,
@@ -131,6 +132,25 @@ def test_a_success_keeps_others_out_for_a_while_also_over_several_tasks() -> Non
         assert refused.value.reason is Reason.ALREADY_DONE
         await asyncio.sleep(601)
         await (await refund.submit(17)).result()
+
+    simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+
+
+def test_one_submit_has_a_window_of_its_own() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def resize(path: str) -> None: ...
+
+    async def scenario(simulation: Simulation) -> None:
+        once = resize.using(key="a.png", unique="done", within=600)
+        await (await once.submit("a.png")).result()
+        with pytest.raises(Refused, match="already_done"):
+            await once.submit("a.png")
+        await (await resize.using(key="a.png").submit("a.png")).result()  # this one does not ask
+        await asyncio.sleep(601)
+        await (await once.submit("a.png")).result()
+        assert await app.runs(task="resize").count() == Count(3)
 
     simulate(app, START, START + timedelta(hours=1), scenario=scenario)
 
