@@ -230,3 +230,31 @@ async def test_a_cookie_whose_store_does_not_answer_is_a_503_soon(
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert "hunter2" not in answer.text
     assert (await browser(replicas[0], cookie).get(ME)).status_code == 200
+
+
+async def test_an_admin_reads_who_has_a_token_and_nobody_reads_a_token(replicas: list[ASGIApp], file: Path) -> None:
+    other, third = new_token(), new_token()
+    write(
+        file,
+        f'[ada]\nsha256 = "{fingerprint(TOKEN)}"\nrole = "admin"\n'
+        f'[ci]\nsha256 = ["{fingerprint(other)}", "{fingerprint(third)}"]\nrights = ["submit"]\ntasks = ["add"]\n'
+        f"per_minute = 60\nexpires = 2030-01-02T03:04:05Z\n"
+        f'[bob]\nrole = "viewer"\n',
+    )
+    http = browser(replicas[0])
+    answer = await http.get("/api/v1/tokens", headers={"Authorization": f"Bearer {TOKEN}"})
+    found = {item.pop("name"): item for item in answer.json()["items"]}
+    assert found["ci"] == {
+        "tokens": 2,
+        "rights": ["submit"],
+        "tasks": ["add"],
+        "queues": [],
+        "namespaces": [],
+        "expires_at": "2030-01-02T03:04:05.000Z",
+        "per_minute": 60,
+    }
+    assert (found["bob"]["tokens"], found["bob"]["rights"]) == (0, ["read", "metrics"])
+    assert (found["ada"]["tokens"], found["ada"]["expires_at"]) == (1, None)
+    assert not any(fingerprint(token) in answer.text for token in (TOKEN, other, third))
+    refused = await http.get("/api/v1/tokens", headers={"Authorization": f"Bearer {other}"})
+    assert (refused.status_code, "admin" in refused.json()["detail"]) == (403, True)

@@ -51,6 +51,10 @@ class Sessions:
         self._app = app
         self._tokens = tokens
 
+    @property
+    def tokens(self) -> Tokens:
+        return self._tokens
+
     async def begin(self, token: str) -> tuple[str, Principal] | None:
         """Return the secret of a new session; None if the token is nobody's. A session never has an old secret."""
         principal = self._tokens.find(token)

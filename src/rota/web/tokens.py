@@ -7,6 +7,7 @@ import secrets
 import time
 import tomllib
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,6 +119,13 @@ class Tokens:
         found = self._names.get(name)
         expired = found is not None and found.expires is not None and found.expires <= time.time()
         return None if expired else found
+
+    def known(self) -> list[tuple[Principal, int]]:
+        """Return whom the service lets in by a credential of its own, and with how many tokens; expired ones too."""
+        self._read_again()
+        counts = Counter(principal.name for principal in self._listed.values())
+        listed = [(principal, counts[name]) for name, principal in sorted(self._names.items())]
+        return [*((principal, 1) for principal in self._admin.values()), *listed]
 
     def _read_again(self) -> None:
         if self._file is None or (version := _version(self._file)) == self._seen:

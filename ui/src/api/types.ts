@@ -421,6 +421,23 @@ export interface GetTimelineAnswer {
   minutes_before?: string | null;
 }
 
+export interface GetTokensAnswer {
+  items: GetTokensAnswerItems[];
+  next: string | null;
+  now: string;
+}
+
+export interface GetTokensAnswerItems {
+  name: string;
+  tokens: number;
+  rights: string[];
+  tasks: string[];
+  queues: string[];
+  namespaces: string[];
+  expires_at: string | null;
+  per_minute: number | null;
+}
+
 export interface GetWorkersAnswer {
   items: Worker[];
   next: string | null;
@@ -1500,6 +1517,7 @@ export interface Routes {
   "DELETE /session": { query: NoQuery; body: null; answer: null };
   "GET /sessions": { query: NoQuery; body: null; answer: GetSessionsAnswer };
   "DELETE /sessions/{id}": { query: NoQuery; body: null; answer: null };
+  "GET /tokens": { query: NoQuery; body: null; answer: GetTokensAnswer };
   "POST /runs": { query: NoQuery; body: NewRunBody; answer: Submitted };
   "GET /runs": { query: { state?: State[]; task?: string[]; key?: string | null; queue?: string[]; group?: string | null; schedule?: string | null; flow?: string | null; period?: string | null; origin?: string | null; worker?: string | null; error?: string | null; reason?: string | null; retry_of?: string | null; since?: string | null; until?: string | null; by?: "created" | "due" | "finished"; q?: string | null; order?: "created" | "due" | "finished"; limit?: number; cursor?: string | null }; body: null; answer: GetRunsAnswer };
   "POST /runs/batch": { query: NoQuery; body: Batch; answer: BatchAnswer };

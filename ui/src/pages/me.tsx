@@ -1,10 +1,12 @@
 import type { Signal } from "@preact/signals";
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
-import type { GetSessionsAnswerItems } from "../api/types";
+import type { GetSessionsAnswerItems, GetTokensAnswerItems } from "../api/types";
+import { now } from "../app/clock";
+import { count } from "../app/format";
 import { density, DENSITIES, MY_ZONE, theme, THEMES, traceAddress, zone, ZONES } from "../app/preferences";
 import { hrefOf } from "../app/router";
-import { logout, me } from "../app/session";
+import { logout, may, me } from "../app/session";
 import { forget, views } from "../app/views";
 import { act } from "../parts/act";
 import { Show } from "../parts/empty";
@@ -68,6 +70,7 @@ export default function MePage() {
         </section>
       </div>
       <Sessions />
+      {may("admin") && <Tokens />}
     </>
   );
 }
@@ -127,6 +130,50 @@ function Sessions() {
       </Show>
     </section>
   );
+}
+
+/** Whom the service lets in, for admins. Nobody gets to see a token again. */
+function Tokens() {
+  const tokens = useResource("tokens", (signal) => ask("GET /tokens", { signal }));
+  return (
+    <section class="part">
+      <h2>Tokens</h2>
+      <Show of={tokens}>
+        {(found) => (
+          <>
+            <Table
+              label="Tokens"
+              cards
+              rows={found.items}
+              keyOf={(token) => token.name}
+              columns={[
+                { name: "name", cell: (token) => token.name },
+                { name: "tokens", right: true, cell: (token) => token.tokens || <span class="dim">by proxy</span> },
+                { name: "rights", cell: (token) => (token.rights.includes("admin") ? "everything" : token.rights.join(", ")) },
+                { name: "only for", wide: true, cell: (token) => onlyFor(token) || <span class="dim">everything here</span> },
+                { name: "ends", cell: (token) => <Ends at={token.expires_at} /> },
+              ]}
+            />
+            <p class="dim">
+              Make one with <code>rota token new NAME --role operator</code>; take one away in the file of ROTA_TOKENS, which is read again when it changes.
+            </p>
+          </>
+        )}
+      </Show>
+    </section>
+  );
+}
+
+/** A credential that has ended lets nobody in, and still has its lines in the file. */
+function Ends({ at }: { at: string | null }) {
+  if (at === null) return <span class="dim">never</span>;
+  return Date.parse(at) > now.value ? <Time at={at} seconds={false} /> : <span class="bad">ended</span>;
+}
+
+function onlyFor(token: GetTokensAnswerItems): string {
+  const parts: [string, readonly string[]][] = [["tasks", token.tasks], ["queues", token.queues], ["namespaces", token.namespaces]];
+  const words = parts.filter(([, names]) => names.length > 0).map(([name, names]) => `${name} ${names.join(", ")}`);
+  return [...words, ...(token.per_minute ? [`${count(token.per_minute)} requests a minute`] : [])].join("; ");
 }
 
 function Choice<T extends string>({ name, of, values, words }: { name: string; of: Signal<T>; values: readonly T[]; words: Record<T, string> }) {

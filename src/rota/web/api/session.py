@@ -1,4 +1,4 @@
-"""Sessions for browsers: log in with a token, log out."""
+"""Sessions for browsers: log in with a token, log out; and who has a token."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,8 @@ from rota.views.values import iso, record
 from rota.web.gate import address_of
 from rota.web.problems import Problem
 from rota.web.quotas import Quota
-from rota.web.routes import API, Answer, Call, NoQuery, Route
+from rota.web.rights import Principal, Right
+from rota.web.routes import API, Answer, Call, NoQuery, Route, get
 from rota.web.sessions import Open, Sessions, cookie, seconds_of
 
 LOGINS = 5
@@ -20,6 +21,20 @@ PATH = f"{API}/session"
 
 class LoginBody(Struct, frozen=True, forbid_unknown_fields=True):
     token: Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+class TokenView(Struct, frozen=True):
+    """Whom the service knows by a credential of its own. `tokens`: how many the name has; none if only a proxy lets it
+    in. Empty `tasks`, `queues`, `namespaces`: all of them."""
+
+    name: str
+    tokens: int
+    rights: tuple[str, ...]
+    tasks: tuple[str, ...]
+    queues: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    expires_at: str | None
+    per_minute: int | None
 
 
 async def login(call: Call[NoQuery, LoginBody]) -> Answer:
@@ -68,7 +83,21 @@ async def close(call: Call[NoQuery, None]) -> Answer:
     return Answer(status=204)
 
 
+async def tokens(call: Call[NoQuery, None]) -> Answer:
+    """Names and rights only: nobody gets to see a token, or its digest, again."""
+    kept: Sessions | None = call.request.app.state.sessions
+    found = [] if kept is None else [_token(*each) for each in kept.tokens.known()]
+    return Answer({"items": [record(each) for each in found], "next": None, "now": iso(await call.client.now())})
+
+
+def _token(who: Principal, count: int) -> TokenView:
+    expires = None if who.expires is None else iso(who.expires)
+    rights = tuple(right.value for right in Right if right in who.rights)
+    return TokenView(who.name, count, rights, who.tasks, who.queues, who.namespaces, expires, who.per_minute)
+
+
 OPEN = shape_of(Open)
+TOKEN = shape_of(TokenView)
 ROUTES: list[Route[Any, Any]] = [
     Route(
         "POST",
@@ -95,4 +124,5 @@ ROUTES: list[Route[Any, Any]] = [
         {204: None},
         also=(404,),
     ),
+    get(f"{API}/tokens", "Whom the service knows, and what they may do", Right.ADMIN, tokens, listing(TOKEN)),
 ]
