@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from rota import DailyAt, Rota
+from rota.store import ClaimRequest, Report, Tally
+from rota.store.reports import bucket
 from rota.testing import StoreClock
 from tests.requirement import requirement
 from tests.web.conftest import Caller
@@ -225,3 +227,19 @@ async def test_a_schedule_that_is_read_and_put_again_keeps_its_policies(caller: 
     assert [dropped.json()[name] for name in kept] == [None, None, "retry", None]
     wrong = await http.put(f"{SCHEDULES}/odd", json={**REPORT, "retry": {"backoff": "sideways"}})
     assert (wrong.status_code, "sideways" in wrong.text) == (422, True)
+
+
+async def test_a_schedule_is_read_with_what_may_be_wrong_with_it(caller: Caller, app: Rota) -> None:
+    http = caller()
+    night = {"trigger": "daily 02:30 Europe/Berlin", "task": "add", "args": {"a": 1}}
+    await http.put(f"{SCHEDULES}/night", json=night)
+    found = {each["code"]: each for each in (await http.get(f"{SCHEDULES}/night")).json()["findings"]}
+    assert {"clock-gap", "clock-fold"} <= set(found)
+    assert "the clock in Europe/Berlin goes forward from 02:00 to 03:00" in found["clock-gap"]["message"]
+    often = {"trigger": "every 5s", "task": "add", "args": {"a": 1}}
+    assert (await http.put(f"{SCHEDULES}/often", json=often)).json()["findings"] == []
+    counted = Report(tallies=(Tally("add", 1, durations={bucket(8.0): 1}),))
+    store = await app.client().store()
+    await store.claim(ClaimRequest("ada", 1, ["add"], 0, 30, counted))
+    (slow,) = (await http.get(f"{SCHEDULES}/often")).json()["findings"]
+    assert (slow["code"], "fires can be 5 seconds apart" in slow["message"]) == ("overrun", True)

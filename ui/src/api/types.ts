@@ -747,58 +747,6 @@ export interface PulledRun {
   results: Record<string, unknown>;
 }
 
-export interface PutSchedulesIdAnswer {
-  id: string;
-  task: string;
-  state: string;
-  note: string | null;
-  next_at: string | null;
-  left: number | null;
-  last_at: string | null;
-  passed: number | null;
-  last: string | null;
-  last_run: string | null;
-  trigger: string;
-  words: string;
-  zone: string;
-  owner: string | null;
-  kind: string;
-  deadline: unknown;
-  once: unknown;
-  fires_at: string | null;
-  args: unknown;
-  key: string;
-  priority: number;
-  queue: string;
-  overlap: string;
-  unique: unknown;
-  catch_up: string;
-  grace: number | null;
-  timeout: number | null;
-  retry: RunPolicyRetry | null;
-  lost: string;
-  expect: string | null;
-  start: string | null;
-  end: string | null;
-  buffer: number | null;
-  times: number | null;
-  made: number | null;
-  breaker: unknown;
-  anchor: string | null;
-  since: string | null;
-  version: number;
-  upcoming: string[];
-  firings: ScheduleRowFirings[];
-  findings?: PutSchedulesIdAnswerFindings[];
-}
-
-export interface PutSchedulesIdAnswerFindings {
-  code: string;
-  level: "error" | "warning" | "note";
-  message: string;
-  hint: string;
-}
-
 export interface RateBody {
   n: number;
   per?: number;
@@ -1071,6 +1019,7 @@ export interface Schedule {
   version: number;
   upcoming: string[];
   firings: ScheduleRowFirings[];
+  findings?: ScheduleFindings[];
 }
 
 export interface ScheduleBody {
@@ -1096,6 +1045,13 @@ export interface ScheduleBody {
   paused?: boolean;
   unknown_ok?: boolean;
   note?: string | null;
+}
+
+export interface ScheduleFindings {
+  code: string;
+  level: "error" | "warning" | "note";
+  message: string;
+  hint: string;
 }
 
 export interface ScheduleQuery {
@@ -1554,7 +1510,7 @@ export interface Routes {
   "POST /settle": { query: NoQuery; body: SettleBody; answer: Settled };
   "GET /schedules": { query: { task?: string | null; paused?: boolean | null; owner?: string | null; q?: string | null; last?: number; limit?: number; cursor?: string | null }; body: null; answer: GetSchedulesAnswer };
   "GET /schedules/{id}": { query: NoQuery; body: null; answer: Schedule };
-  "PUT /schedules/{id}": { query: NoQuery; body: ScheduleBody; answer: PutSchedulesIdAnswer };
+  "PUT /schedules/{id}": { query: NoQuery; body: ScheduleBody; answer: Schedule };
   "DELETE /schedules/{id}": { query: { note?: string | null }; body: null; answer: null };
   "GET /schedules/{id}/ticks": { query: { from?: string | null; to?: string | null; limit?: number }; body: null; answer: GetSchedulesIdTicksAnswer };
   "POST /schedules/{id}/pause": { query: NoQuery; body: PauseBody; answer: Switched };

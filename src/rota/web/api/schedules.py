@@ -1,5 +1,6 @@
 """Schedules: list, read, put in the version that was read, delete."""
 
+import asyncio
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -14,6 +15,7 @@ from rota.domain.scheduling import BUFFER_LIMIT, TIMES_LIMIT, Timed
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import put_made
 from rota.store import RowQuery
+from rota.views.forecast import usual_durations
 from rota.views.schedules import (
     Facts,
     ScheduleDetail,
@@ -25,6 +27,7 @@ from rota.views.schedules import (
     schedule_view,
 )
 from rota.views.shapes import listing, shape_of
+from rota.views.stats import read_stats
 from rota.views.triggers import read_trigger, schedule_findings
 from rota.views.values import Record, iso, record
 from rota.web.api.retries import Again, retry_from
@@ -36,11 +39,12 @@ from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route
 from rota.web.submitting import call_named
 
 SCHEDULE = shape_of(ScheduleDetail)
-PUT = shape_of(ScheduleDetail)
-PUT["properties"]["findings"] = {"type": "array", "items": shape_of(Finding)}
+SCHEDULE["properties"]["findings"] = {"type": "array", "items": shape_of(Finding)}
 PAGE = 1000
 LOOKED_AT = 10_000
 """Schedules that one page of a list looks at."""
+USUAL = 24 * 60
+"""Minutes of counted calls from which the usual duration of a run is taken."""
 ROW = shape_of(ScheduleView)
 ROW["properties"]["firings"] = SCHEDULE["properties"]["firings"]
 
@@ -145,7 +149,18 @@ async def detail(call: Call[Any, Any], schedule: Schedule, now: float) -> Record
     (facts,) = await facts_of(call.client, [schedule], call.app.settings.tz, now, FIRINGS_KEPT)
     shown = record(schedule_detail(facts, await expected(call.client, schedule)))
     payload = call.principal.may(Right.PAYLOAD, schedule.task)
-    return shown | {"args": masked(shown["args"]) if payload else None}
+    found = [record(each) for each in await _findings(call, schedule, now)]
+    return shown | {"args": masked(shown["args"]) if payload else None, "findings": found}
+
+
+async def _findings(call: Call[Any, Any], schedule: Schedule, now: float) -> list[Finding]:
+    """Return what may be wrong with the schedule: clock changes, fires closer than a run usually takes, and others."""
+    if schedule.ended:
+        return []
+    stats = (await read_stats(call.client, USUAL, "hour")).items
+    usual = usual_durations(stat for stat in stats if stat.tally.task == schedule.task).get(schedule.task)
+    # in a thread, because a search through excluded fires may take a while
+    return await asyncio.to_thread(schedule_findings, schedule, call.app.settings.tz, now, usual)
 
 
 async def schedules(call: Call[ScheduleQuery, None]) -> Answer:
@@ -194,8 +209,7 @@ async def put(call: Call[NoQuery, ScheduleBody]) -> Answer:
         made.body,
     ):
         raise changed(tag(kept.version))  # somebody else has added it meanwhile
-    shown = await detail(call, kept, now) | {"findings": [record(each) for each in findings]}
-    return Answer(shown, 201 if known is None else 200, {"ETag": tag(kept.version)})
+    return Answer(await detail(call, kept, now), 201 if known is None else 200, {"ETag": tag(kept.version)})
 
 
 def _check_put(call: Call[Any, Any], known: Schedule | None) -> None:
@@ -256,7 +270,7 @@ ROUTES: list[Route[Any, Any]] = [
         Right.SCHEDULE,
         put,
         ScheduleBody,
-        {201: PUT, 200: PUT},
+        {201: SCHEDULE, 200: SCHEDULE},
         (409, 412, 428),
         conditions=(IF_MATCH, IF_NONE_MATCH),
     ),

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { send } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { Schedule } from "../../api/types";
+import type { Schedule, ScheduleFindings } from "../../api/types";
 import { zone, MY_ZONE } from "../../app/preferences";
 import { now } from "../../app/clock";
 import { instant, span } from "../../app/format";
@@ -59,6 +59,7 @@ export default function SchedulePage({ params }: PageProps) {
               Paused until <Time at={schedule.next_at} own={schedule.zone} />, then it goes on by itself: “{schedule.note}”
             </p>
           )}
+          <Findings of={schedule.findings ?? []} />
           <section>
             <h2>Last outcomes</h2>
             <Strip firings={schedule.firings} />
@@ -91,6 +92,23 @@ function DeleteDialog({ id, etag, onClose }: { id: string; etag: string | null; 
 /** A save replaces the whole schedule: one with a period, which the form cannot keep, is edited where it was made. */
 function isEditable(schedule: Schedule): boolean {
   return schedule.once === null && !schedule.owner && schedule.kind === "schedule";
+}
+
+/** What may be wrong with it: nights in which its time comes twice or not at all, fires closer than its runs. */
+function Findings({ of }: { of: readonly ScheduleFindings[] }) {
+  if (of.length === 0) return null;
+  return (
+    <ul class="findings" aria-label="What may be wrong with it">
+      {of.map((finding) => (
+        <li key={finding.code + finding.message} data-level={finding.level}>
+          <strong>{finding.level === "note" ? "Note" : finding.code.startsWith("clock") ? "Clock change" : "Look at it"}</strong>
+          <span>
+            {finding.message} <span class="dim">{finding.hint}</span>
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 /** The next fires, in the zone of the schedule and in mine. */
