@@ -101,7 +101,8 @@ def take(page: Page, address: str, name: str, scheme: str, width: int, path: Pat
     page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
     page.goto(address + PAGES[name].format(failed=page.evaluate(FAILED)))
     page.locator("main h1").first.wait_for()
-    page.locator(".loading").wait_for(state="detached")
+    while page.locator(".loading").count():
+        page.locator(".loading").first.wait_for(state="detached")
     page.evaluate(WITHOUT_PATHS, str(ROOT))
     page.screenshot(path=path)
     size = path.stat().st_size

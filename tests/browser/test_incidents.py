@@ -169,3 +169,9 @@ async def test_the_way_from_a_wrong_clock_and_a_stuck_thread_to_the_cure(demo: W
         await expect(stuck.locator("pre")).to_contain_text("in export_report")
         await stuck.get_by_role("link", name="runs that timed out").click()
         await expect(room.page.get_by_role("link", name="export_report").first).to_be_visible()
+
+
+async def test_a_flow_says_which_step_is_late_and_when_it_was_expected(demo: World) -> None:
+    async with demo.page("/flows/orders") as room:
+        step = room.page.get_by_role("region", name="Steps", exact=True).get_by_role("row").filter(has_text="ship").last
+        await expect(step).to_contain_text("late: every minute", timeout=PATIENT)

@@ -1,7 +1,7 @@
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "./problem";
-import { listen, type Topic } from "./stream";
+import { isAsleep, listen, type Topic } from "./stream";
 
 export interface Resource<T> {
   data: ReadonlySignal<T | null>;
@@ -60,7 +60,7 @@ export function useResource<T>(
     /** A tab that is hidden reads when it is shown. */
     function unlessHidden(): void {
       timer = undefined;
-      if (document.visibilityState !== "hidden") void read();
+      if (!isAsleep()) void read();
     }
 
     function soon(): void {

@@ -61,6 +61,23 @@ export function listen(topics: readonly Topic[], listener: Listener): () => void
   return () => listeners.delete(entry);
 }
 
+let watching = 0;
+
+/** A tab that nobody sees asks for nothing, unless somebody has asked it to watch something. */
+export function isAsleep(): boolean {
+  return document.visibilityState === "hidden" && watching === 0;
+}
+
+/** Let this tab go on while it is hidden, until the function that is returned is called. */
+export function watch(): () => void {
+  watching += 1;
+  onVisibility(); // it may be hidden already
+  return () => {
+    watching -= 1;
+    onVisibility();
+  };
+}
+
 /** Stop the page from changing, or let it change again. */
 export function togglePause(): void {
   paused = !paused;
@@ -87,7 +104,7 @@ function hear(told: Told): void {
     if (!paused) liveness.value = told.live ? "live" : "reconnecting";
     return;
   }
-  if (document.visibilityState === "hidden") return; // it reads everything again when it is shown
+  if (isAsleep()) return; // it reads everything again when it is shown
   if (!paused) liveness.value = "live";
   if (paused) {
     missed = true;
@@ -159,7 +176,7 @@ function stand(): void {
 }
 
 function onVisibility(): void {
-  if (document.visibilityState === "hidden") {
+  if (isAsleep()) {
     leading?.abort();
     leading = null;
     return;

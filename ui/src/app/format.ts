@@ -38,7 +38,7 @@ export function span(seconds: number): string {
   const size = Math.abs(seconds);
   if (size < 0.001) return "0 s";
   if (size < 1) return `${Math.round(size * 1000)} ms`;
-  if (size < 10) return `${size.toFixed(1)} s`;
+  if (size < 10) return `${size.toFixed(1).replace(/\.0$/, "")} s`;
   if (size < 60) return `${Math.round(size)} s`;
   const whole = Math.round(size);
   const units: [number, string][] = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];

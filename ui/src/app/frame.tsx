@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { loggedIn } from "../api/client";
 import { togglePause } from "../api/stream";
 import { Loading } from "../parts/empty";
-import { Toasts } from "../parts/toasts";
+import { Toasts, unread } from "../parts/toasts";
 import { PAGES, type PageEntry, type PageProps } from "../pages/registry";
 import { Boundary } from "./boundary";
 import { Help, helpOpen } from "./help";
@@ -81,7 +81,7 @@ export function Frame() {
     void showPage(path);
   });
   useSignalEffect(() => {
-    document.title = [environment.value?.name, title.value, "rota"].filter(Boolean).join(" · ");
+    document.title = [unread.value && `● ${unread.value}`, environment.value?.name, title.value, "rota"].filter(Boolean).join(" · ");
   });
   if (!loggedIn.value) return <Login />;
   const current = shown.value;

@@ -1,5 +1,6 @@
 import { ask } from "../api/client";
 import { useResource } from "../api/resource";
+import type { FlowRow } from "../api/types";
 import { hrefOf } from "../app/router";
 import { Empty, Show } from "../parts/empty";
 import { Head } from "../parts/page";
@@ -30,12 +31,24 @@ export default function FlowsPage() {
                 { name: "waiting", right: true, extra: true, cell: (flow) => flow.waiting },
                 { name: "blocked", right: true, cell: (flow) => <Trouble count={flow.blocked} tone="odd" /> },
                 { name: "failed", right: true, cell: (flow) => <Trouble count={flow.failed} tone="bad" /> },
+                { name: "state", wide: true, extra: true, cell: (flow) => <State flow={flow} /> },
               ]}
             />
           )
         }
       </Show>
     </>
+  );
+}
+
+/** How far the period is, as a bar and in words. */
+function State({ flow }: { flow: FlowRow }) {
+  const word = flow.complete ? "complete" : flow.failed ? "failing" : flow.blocked ? "blocked" : flow.running || flow.waiting || flow.done ? "under way" : "not begun";
+  return (
+    <span class="row nowrap">
+      <meter min={0} max={flow.steps} value={flow.done} aria-label={`${flow.done} of ${flow.steps} steps done`} />
+      <span class={flow.failed ? "bad" : flow.blocked ? "odd" : undefined}>{word}</span>
+    </span>
   );
 }
 

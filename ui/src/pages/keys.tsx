@@ -10,12 +10,13 @@ import { may } from "../app/session";
 import { act } from "../parts/act";
 import { Empty, Show } from "../parts/empty";
 import { Filters } from "../parts/filters";
+import { KeyState } from "../parts/keystate";
 import { RunLink, TaskLink, WhyLink } from "../parts/link";
 import { NoteDialog } from "../parts/note";
 import { Head } from "../parts/page";
 import { StateMark, wordOf } from "../parts/state";
 import { Table } from "../parts/table";
-import { Ago, Time } from "../parts/time";
+import { Ago } from "../parts/time";
 
 /** One user's, device's or file's work over all tasks: what waits, what is remembered, what was refused and why. */
 export default function KeysPage() {
@@ -53,11 +54,11 @@ export default function KeysPage() {
   );
 }
 
-type KeyState = GetTasksNameKeysAnswerItems & { task: string };
+type KeyRow = GetTasksNameKeysAnswerItems & { task: string };
 const TASKS = 12;
 
 /** Return whether the breaker of the key is open, and until when it rests, for each task that knows the key. */
-async function readStates(key: string, marks: readonly Mark[], signal: AbortSignal): Promise<KeyState[]> {
+async function readStates(key: string, marks: readonly Mark[], signal: AbortSignal): Promise<KeyRow[]> {
   const tasks = [...new Set(marks.map((mark) => mark.task))].slice(0, TASKS);
   const found = await Promise.all(
     tasks.map((name) => ask("GET /tasks/{name}/keys", { path: { name }, query: { q: key }, signal }).then((answer) => answer.items.map((item) => ({ ...item, task: name })), () => [])),
@@ -78,7 +79,7 @@ function Waiting({ runs, reload }: { runs: readonly Run[]; reload: () => void })
       ) : (
         <Table
           label="Runs under way"
-        cards
+          cards
           rows={runs}
           keyOf={(run) => run.id}
           columns={[
@@ -107,7 +108,7 @@ function Refused({ rows }: { rows: readonly DecisionCount[] }) {
   if (rows.length === 0) return null;
   return (
     <section class="part">
-      <h2>Decided</h2>
+      <h2>Decisions</h2>
       <Table
         label="Decisions about this key"
         cards
@@ -125,7 +126,7 @@ function Refused({ rows }: { rows: readonly DecisionCount[] }) {
   );
 }
 
-function Marks({ marks, more, states, of, reload }: { marks: readonly Mark[]; more: boolean; states: readonly KeyState[]; of: string | null; reload: () => void }) {
+function Marks({ marks, more, states, of, reload }: { marks: readonly Mark[]; more: boolean; states: readonly KeyRow[]; of: string | null; reload: () => void }) {
   const forgetting = useSignal<Mark | null>(null);
   if (marks.length === 0) {
     return (
@@ -150,7 +151,7 @@ function Marks({ marks, more, states, of, reload }: { marks: readonly Mark[]; mo
           { name: "last success", cell: (mark) => <Ago at={mark.succeeded_at} /> },
           { name: "last end", extra: true, cell: (mark) => <Ago at={mark.finished_at} /> },
           { name: "failures in a row", right: true, cell: (mark) => (mark.failures ? <span class="bad">{count(mark.failures)}</span> : <span class="dim">0</span>) },
-          ...(of === null ? [] : [{ name: "now", cell: (mark: Mark) => <NowOf state={states.find((each) => each.task === mark.task)} /> }]),
+          ...(of === null ? [] : [{ name: "now", cell: (mark: Mark) => <KeyState of={states.find((each) => each.task === mark.task)} /> }]),
           { name: "", wide: true, right: true, cell: (mark) => <WhyLink subject={mark.task} key_={mark.key} /> },
           {
             name: "do",
@@ -165,18 +166,6 @@ function Marks({ marks, more, states, of, reload }: { marks: readonly Mark[]; mo
       />
       {forgetting.value && <Forget mark={forgetting.value} reload={reload} onClose={() => (forgetting.value = null)} />}
     </section>
-  );
-}
-
-/** What the key may do now: refused by a breaker, resting, or free. */
-function NowOf({ state }: { state: KeyState | undefined }) {
-  if (!state) return <span class="dim">–</span>;
-  if (state.breaker) return <span class="bad">breaker open</span>;
-  if (!state.rests_until) return <span class="dim">free</span>;
-  return (
-    <span class="odd">
-      rests until <Time at={state.rests_until} />
-    </span>
   );
 }
 

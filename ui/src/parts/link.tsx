@@ -9,8 +9,8 @@ export function RunLink({ id, children }: { id: string; children?: ComponentChil
   );
 }
 
-export function TaskLink({ name }: { name: string }) {
-  return <a href={hrefOf(`/tasks/${encodeURIComponent(name)}`)}>{name}</a>;
+export function TaskLink({ name, children }: { name: string; children?: ComponentChildren }) {
+  return <a href={hrefOf(`/tasks/${encodeURIComponent(name)}`)}>{children ?? name}</a>;
 }
 
 export function ScheduleLink({ id, children }: { id: string; children?: ComponentChildren }) {

@@ -8,7 +8,7 @@ const PIECES = /(`[^`]+`|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00:00|\b[0-9a
 
 /** A sentence of the service: commands in it can be copied, ids of runs are links, instants are in the zone of the reader. */
 export function Sentence({ text, copies = true }: { text: string; copies?: boolean }) {
-  return <>{text.split(PIECES).map((piece, index) => pieceOf(piece, index, copies))}</>;
+  return <>{text.replace(/^it /, "It ").split(PIECES).map((piece, index) => pieceOf(piece, index, copies))}</>;
 }
 
 function pieceOf(piece: string, index: number, copies: boolean): ComponentChildren {

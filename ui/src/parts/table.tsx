@@ -13,6 +13,9 @@ export interface Column<T> {
   wide?: boolean;
 }
 
+/** Columns whose links and buttons say what they are: their names are for screen readers. */
+const UNSEEN: Record<string, string> = { "": "links", do: "actions" };
+
 interface Props<T> {
   label: string;
   rows: readonly T[];
@@ -37,7 +40,7 @@ export function Table<T>({ label, rows, columns, keyOf, cards }: Props<T>) {
           <tr role="row">
             {columns.map((column) => (
               <th key={column.name} role="columnheader" scope="col" class={classOf(column)}>
-                {column.name || <span class="unseen">links</span>}
+                {UNSEEN[column.name] ? <span class="unseen">{UNSEEN[column.name]}</span> : column.name}
               </th>
             ))}
           </tr>

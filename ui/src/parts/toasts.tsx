@@ -9,18 +9,25 @@ interface Toast {
 
 const STAYS = 8_000;
 const toasts = signal<Toast[]>([]);
+
+/** What was said while nobody saw the tab: its title says it. */
+export const unread = signal("");
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "hidden") unread.value = "";
+});
 let last = 0;
 
 export function dismiss(id: number): void {
   toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }
 
-/** Say what became of an action. What went wrong stays until somebody has read it. */
+/** Say what became of an action. What went wrong, or came while the tab was hidden, stays until somebody has read it. */
 export function say(text: string, options: { wrong?: boolean; act?: Toast["act"] } = {}): void {
   last += 1;
   const toast: Toast = { id: last, text, kind: options.wrong ? "wrong" : "done", act: options.act };
   toasts.value = [...toasts.value.slice(-3), toast];
-  if (!options.wrong) setTimeout(() => dismiss(toast.id), options.act ? STAYS * 2 : STAYS);
+  if (document.visibilityState === "hidden") unread.value = text;
+  else if (!options.wrong) setTimeout(() => dismiss(toast.id), options.act ? STAYS * 2 : STAYS);
 }
 
 export function Toasts() {

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { Flow, FlowPeriodsSteps } from "../../api/types";
+import type { Flow, FlowPeriodsSteps, ScheduleRow } from "../../api/types";
 import { counted } from "../../app/format";
 import { hrefOf, place, setQuery } from "../../app/router";
 import { may } from "../../app/session";
@@ -20,6 +20,8 @@ import { ResetDialog } from "./reset";
 import "../../styles/flow.css";
 
 const PERIODS = 14;
+/** The schedule that looks whether a step, or the flow, has succeeded in time has the name of that after this. */
+const EXPECT = "expect:";
 
 export default function FlowPage({ params }: PageProps) {
   const name = params["name"] ?? "";
@@ -33,7 +35,9 @@ export default function FlowPage({ params }: PageProps) {
     ["runs", "flows"],
   );
   const grid = useResource(name, (signal) => ask("GET /flows/{name}/periods", { path: { name }, query: { last: PERIODS }, signal }), ["runs", "flows"]);
+  const expected = useResource(name, (signal) => ask("GET /schedules", { query: { q: `${EXPECT}${name}`, limit: 200 }, signal }), ["schedules"]);
   const resetting = useSignal(false);
+  const of = (what: string) => expected.data.value?.items.find((row) => row.id === EXPECT + what);
   const reload = () => {
     flow.reload();
     grid.reload();
@@ -56,7 +60,8 @@ export default function FlowPage({ params }: PageProps) {
             <WhyLink subject={holderOf(found)} />
           </Head>
           {resetting.value && <ResetDialog flow={found} onClose={() => (resetting.value = false)} done={reload} />}
-          <Period steps={stepsOf(found)} reload={reload} />
+          <Lateness of={of(found.flow)} />
+          <Period steps={stepsOf(found)} expected={(step) => of(`${found.flow}/${step}`)} reload={reload} />
           <h2 class="part">Periods</h2>
           <Show of={grid}>{(all) => <Grid periods={known(all.items)} shown={found.period} />}</Show>
         </>
@@ -81,7 +86,30 @@ function stepsOf(found: Flow): readonly FlowPeriodsSteps[] {
   return found.periods?.find((each) => each.period === found.period)?.steps ?? found.periods?.[0]?.steps ?? [];
 }
 
-function Period({ steps, reload }: { steps: readonly FlowPeriodsSteps[]; reload: () => void }) {
+/** When the whole flow should have succeeded, and that it is late. */
+function Lateness({ of }: { of: ScheduleRow | undefined }) {
+  if (!of) return null;
+  return (
+    <p class={of.last === "late" ? "banner" : "dim part"}>
+      {of.last === "late" ? "It is late: " : "It is "}expected {of.words}.
+    </p>
+  );
+}
+
+/** When a step should have succeeded. A deadline that has passed says so until the step is done. */
+function Expected({ of, done }: { of: ScheduleRow | undefined; done: boolean }) {
+  if (!of) return <span class="dim">–</span>;
+  if (of.last === "late" && !done) return <a class="bad" href={hrefOf(`/schedules/${encodeURIComponent(of.id)}`)}>late: {of.words}</a>;
+  return <a href={hrefOf(`/schedules/${encodeURIComponent(of.id)}`)}>{of.words}</a>;
+}
+
+interface PeriodProps {
+  steps: readonly FlowPeriodsSteps[];
+  expected: (step: string) => ScheduleRow | undefined;
+  reload: () => void;
+}
+
+function Period({ steps, expected, reload }: PeriodProps) {
   const rerun = useSignal<FlowPeriodsSteps | null>(null);
   if (steps.length === 0) return <Empty title="Nothing of this period is known" />;
   return (
@@ -97,6 +125,9 @@ function Period({ steps, reload }: { steps: readonly FlowPeriodsSteps[]; reload:
           { name: "step", cell: (step) => step.step },
           { name: "state", cell: (step) => <StateMark state={step.state} /> },
           { name: "since", cell: (step) => <Ago at={step.since} /> },
+          ...(steps.some((step) => expected(step.step))
+            ? [{ name: "expected", cell: (step: FlowPeriodsSteps) => <Expected of={expected(step.step)} done={step.state === "done"} /> }]
+            : []),
           { name: "task", extra: true, cell: (step) => <TaskLink name={step.task} /> },
           { name: "run", extra: true, cell: (step) => (step.run ? <RunLink id={step.run} /> : "–") },
           { name: "blocked by, or error", wide: true, cell: (step) => step.error ?? step.blocked_by.join(", ") },

@@ -10,13 +10,27 @@ import { OperationDialog, type Asked } from "../../parts/operation";
 import { useStill } from "../../parts/still";
 import type { Fix, Need } from "./needs";
 
-/** More things than these are folded: the numbers below them matter too. */
-const FOLDED = 8;
+/** Of many things of one kind, the first ones are shown, so that they hide nothing of another kind. */
+const OF_KIND = 2;
+/** More than these are folded anyhow: the numbers below them matter too. */
+const FOLDED = 14;
+
+function folded(needs: Need[]): Need[] {
+  const seen = new Map<string, number>();
+  const first = needs.filter(({ id }) => {
+    const kind = id.split(" ", 1)[0] as string;
+    seen.set(kind, (seen.get(kind) ?? 0) + 1);
+    return (seen.get(kind) ?? 0) <= OF_KIND;
+  });
+  return needs.length <= FOLDED - 4 ? needs : first.slice(0, FOLDED);
+}
 
 export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) {
   const asked = useSignal<Asked | null>(null);
   const all = useSignal(false);
-  const still = useStill(all.value || needs.length <= FOLDED + 2 ? needs : needs.slice(0, FOLDED), (need) => need.id);
+  const shownNow = all.value ? needs : folded(needs);
+  const rest = needs.filter((need) => !shownNow.includes(need));
+  const still = useStill(shownNow, (need) => need.id);
   const shown = still.rows;
   if (needs.length === 0) {
     return (
@@ -51,10 +65,10 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
           </li>
         ))}
       </ol>
-      {needs.length > shown.length && (
+      {rest.length > 0 && (
         <button type="button" class="more" onClick={() => { all.value = true; still.show(); }}>
-          Show {counted(needs.length - shown.length, "other")}: {needs.slice(shown.length, shown.length + 3).map((need) => need.title).join(" · ")}
-          {needs.length > shown.length + 3 ? " …" : ""}
+          Show {counted(rest.length, "other")}: {rest.slice(0, 3).map((need) => need.title).join(" · ")}
+          {rest.length > 3 ? " …" : ""}
         </button>
       )}
       {asked.value && <OperationDialog asked={asked.value} onClose={() => { asked.value = null; reload(); }} />}

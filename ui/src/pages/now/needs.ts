@@ -1,6 +1,6 @@
 import type { ErrorGroup } from "../../api/types";
 import type { Action } from "../../parts/operation";
-import { counted, span } from "../../app/format";
+import { counted, relative, span } from "../../app/format";
 import { lastName, wordOf } from "../../parts/state";
 import type { Picture } from "./picture";
 
@@ -25,6 +25,8 @@ export interface Need {
 }
 
 const LATE = 60_000;
+/** Seconds for which a blocked loop that is free again is told. */
+const LATELY = 900;
 const POISON = "poison";
 const GONE = ["stopped", "silent"];
 const GOOD = ["succeeded", "running", "queued", "forgotten", "joined"];
@@ -33,6 +35,7 @@ export function needsOf(picture: Picture): Need[] {
   return [
     ...withoutWorker(picture),
     ...stuckWorkers(picture),
+    ...blockedLoops(picture),
     ...wrongClocks(picture),
     ...poison(picture),
     ...lateSchedules(picture),
@@ -73,10 +76,27 @@ function stuckWorkers({ workers, errors }: Picture): Need[] {
       id: `stuck ${worker.name}`,
       weight: 90,
       title: worker.overdue > 0 ? `${worker.name} has ${counted(worker.overdue, "thread")} that ${worker.overdue === 1 ? "does" : "do"} not end` : `${worker.name} is silent`,
-      detail: `heard ${span(worker.silent_for)} ago; ${worker.held} of ${worker.seats} seats are taken`,
+      detail: worker.overdue > 0 ? `a call has outlived its timeout and keeps its seat: ${worker.held + worker.overdue} of ${worker.seats} are taken` : `heard ${span(Math.round(worker.silent_for))} ago; its runs go to others when their leases end`,
       subject: (worker.overdue > 0 ? timedOut : undefined) ?? worker.tasks[0] ?? worker.name,
       fix: { kind: "open", path: "/workers", name: "Look at the workers" },
     }));
+}
+
+/** While a loop is blocked, no async handler of that process goes on: it matters after it is over, too. */
+function blockedLoops({ workers }: Picture): Need[] {
+  return workers.flatMap((worker) =>
+    worker.stalls
+      .filter((stall) => stall.what === "loop" && (stall.over_for ?? 0) < LATELY)
+      .slice(0, 1)
+      .map((stall) => ({
+        id: `loop ${worker.name}`,
+        weight: 76,
+        title: `The event loop of ${worker.name} was blocked for ${span(stall.seconds)}`,
+        detail: "no async handler went on there meanwhile; its stack is on the page of workers",
+        subject: stall.task ?? worker.tasks[0] ?? worker.name,
+        fix: { kind: "open" as const, path: "/workers", name: "Look at the workers" },
+      })),
+  );
 }
 
 function wrongClocks({ workers }: Picture): Need[] {
@@ -139,18 +159,16 @@ function failures({ errors }: Picture): Need[] {
   });
 }
 
-function breakers({ decisions }: Picture): Need[] {
-  return decisions
-    .filter((row) => row.reason === "breaker")
-    .map((row) => ({
-      id: `breaker ${row.task} ${row.key}`,
-      weight: 55,
-      title: `The breaker of ${row.task} is open for ${row.key || "all"}`,
-      detail: `${counted(row.count, "submit")} refused`,
-      subject: row.task,
-      key: row.key,
-      fix: { kind: "reset-mark", task: row.task, key: row.key },
-    }));
+function breakers({ breakers: open, now }: Picture): Need[] {
+  return open.map(({ row, until }) => ({
+    id: `breaker ${row.task} ${row.key}`,
+    weight: 55,
+    title: `The breaker of ${row.task} is open for ${row.key || "all"}`,
+    detail: `${counted(row.count, "submit")} refused; it closes by itself ${relative(Date.parse(until), now)}`,
+    subject: row.task,
+    key: row.key,
+    fix: { kind: "reset-mark", task: row.task, key: row.key },
+  }));
 }
 
 function flowTroubles({ flows, holders }: Picture): Need[] {
@@ -192,15 +210,15 @@ function tickTitle(id: string, last: string): string {
   return last === "failed" ? `The last run of ${id} failed` : `${id} skipped its last tick`;
 }
 
-function pauses({ tasks, schedules, decisions }: Picture): Need[] {
-  const note = (task: string) => decisions.find((row) => row.task === task && row.reason === "paused");
+function pauses({ tasks, schedules, paused: decisions, now }: Picture): Need[] {
+  const note = (task: string) => decisions.find((row) => row.task === task && row.key === "");
   const paused = tasks.filter((task) => task.paused).map((task): Need => {
     const by = note(task.task);
     return {
       id: `pause ${task.task}`,
       weight: task.queued ? 45 : 30,
       title: `${task.task} is paused${by?.by ? ` by ${by.by}` : ""}`,
-      detail: `${by?.note ? `“${by.note}”; ` : ""}${waiting(task.queued)}`,
+      detail: [by?.note && `“${by.note}”`, by && `since ${span(Math.round((now - Date.parse(by.last_at)) / 1000))}`, waiting(task.queued)].filter(Boolean).join("; "),
       subject: task.task,
       fix: { kind: "resume-task", task: task.task },
     };

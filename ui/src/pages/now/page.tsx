@@ -10,7 +10,7 @@ import { Spark } from "../../parts/spark";
 import { Table } from "../../parts/table";
 import { Ago, Time } from "../../parts/time";
 import "../../styles/now.css";
-import { readNow, type Picture } from "./picture";
+import { readNow, type Picture, type Pulse as PulseOf } from "./picture";
 import { needsOf } from "./needs";
 import { Needs } from "./list";
 
@@ -47,7 +47,7 @@ function Tiles({ picture }: { picture: Picture }) {
   const perMinute = picture.pulses.reduce<number[]>((total, pulse) => pulse.perMinute.map((value, at) => value + (total[at] ?? 0)), []);
   const ended = sum(picture.pulses.map((pulse) => pulse.ended));
   const failed = sum(picture.pulses.map((pulse) => pulse.failed));
-  const waits = picture.pulses.map((pulse) => pulse.wait ?? 0);
+  const waits = picture.pulses.map((pulse) => pulse.wait95 ?? 0);
   return (
     <dl class="tiles">
       <Tile name="workers" href={hrefOf("/workers")} value={count(live.length)} about={`${count(seats)} seats`} />
@@ -92,12 +92,23 @@ function Pulse({ picture }: { picture: Picture }) {
             { name: "ended a minute", cell: (pulse) => <Spark values={pulse.perMinute} label={`${pulse.ended} runs of ${pulse.task} ended in the last hour`} /> },
             { name: "ended", right: true, cell: (pulse) => count(pulse.ended) },
             { name: "failed", right: true, cell: (pulse) => (pulse.failed ? <a class="bad" href={hrefOf("/runs", { task: pulse.task, state: "failed", since: "1h" })}>{count(pulse.failed)}</a> : <span class="dim">0</span>) },
-            { name: "wait p95", right: true, extra: true, cell: (pulse) => (pulse.wait === null ? "–" : span(pulse.wait)) },
-            { name: "queued", right: true, extra: true, cell: (pulse) => count(pulse.queued) },
+            { name: "wait p50", right: true, extra: true, cell: (pulse) => (pulse.wait50 === null ? "–" : span(pulse.wait50)) },
+            { name: "p95", right: true, extra: true, cell: (pulse) => (pulse.wait95 === null ? "–" : span(pulse.wait95)) },
+            { name: "queued", right: true, extra: true, cell: (pulse) => <Depth pulse={pulse} /> },
           ]}
         />
       )}
     </section>
+  );
+}
+
+/** How many wait, and how that went since the page was opened. */
+function Depth({ pulse }: { pulse: PulseOf }) {
+  return (
+    <span class="depth">
+      {pulse.depths.length > 1 && <Spark values={pulse.depths} label={`queued runs of ${pulse.task} since this page was opened`} width={40} />}
+      {pulse.queued ? <a href={hrefOf("/runs", { task: pulse.task, state: "queued" })}>{count(pulse.queued)}</a> : <span class="dim">0</span>}
+    </span>
   );
 }
 

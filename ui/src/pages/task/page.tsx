@@ -14,6 +14,7 @@ import { Table } from "../../parts/table";
 import { Time } from "../../parts/time";
 import type { PageProps } from "../registry";
 import { Heat } from "./heat";
+import { Keys } from "./keys";
 import { OverrideDialog, OverridesInForce } from "./overrides";
 import { Past } from "./past";
 import { SubmitDialog } from "./submit";
@@ -75,6 +76,7 @@ function Whole({ task, reload }: { task: Task; reload: () => void }) {
         <InForce task={task} />
         <Schedules task={task.task} />
       </div>
+      <Keys task={task} />
       {asked.value === "pause" && <PauseDialog name={task.task} about="Runs in hand go on; no other run of this task starts." onClose={close} onPause={pause} />}
       {asked.value === "override" && <OverrideDialog name={task.task} onClose={close} reload={reload} />}
       {asked.value === "submit" && <SubmitDialog task={task} onClose={close} />}

@@ -2,7 +2,7 @@ import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { now } from "../../app/clock";
 import { counted, span as spanText } from "../../app/format";
-import { place, setQuery } from "../../app/router";
+import { hrefOf, place, setQuery } from "../../app/router";
 import { Empty, Show } from "../../parts/empty";
 import { Head } from "../../parts/page";
 import { wordOf } from "../../parts/state";
@@ -64,6 +64,9 @@ export default function TimelinePage() {
           <button type="button" aria-label="Zoom in" disabled={span.to - span.from <= LEAST} onClick={() => show(zoomed(span, 0.5))}>+</button>
           <button type="button" aria-label="Zoom out" onClick={() => show(zoomed(span, 2))}>−</button>
         </div>
+        <a class="button" href={hrefOf("/runs", { since: iso(span.from), ...(span.to < now.value ? { until: iso(span.to) } : {}) })}>
+          Runs of this time
+        </a>
         <label class="by">
           <input type="checkbox" checked={folds} onChange={(event) => setQuery({ folds: event.currentTarget.checked ? null : "no" })} /> fold idle times
         </label>

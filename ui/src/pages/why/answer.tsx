@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Why } from "../../api/types";
+import { RunLink, ScheduleLink, TaskLink } from "../../parts/link";
 import { Sentence } from "../../parts/sentence";
 import "../../styles/why.css";
 
@@ -11,7 +12,7 @@ export function Answer({ why, children }: { why: Why; children?: ComponentChildr
         <Sentence text={why.answer} />
       </p>
       <p class="dim">
-        {why.kind} <span class="mono">{why.subject}</span>
+        {why.kind} <Subject of={why} />
       </p>
       <dl class="facts">
         {why.facts.map((fact) => (
@@ -32,6 +33,12 @@ export function Answer({ why, children }: { why: Why; children?: ComponentChildr
       {children && <div class="row">{children}</div>}
     </section>
   );
+}
+
+/** What was asked about, as a link: there it can be changed. `task charge ada` is the key ada of the task charge. */
+function Subject({ of: { kind, subject } }: { of: Why }) {
+  if (kind === "task") return <TaskLink name={subject.split(" ")[0] ?? ""}>{subject}</TaskLink>;
+  return kind === "schedule" ? <ScheduleLink id={subject} /> : <RunLink id={subject}>{subject}</RunLink>;
 }
 
 export function textOf(why: Why): string {

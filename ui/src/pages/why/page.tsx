@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
+import { watch } from "../../api/stream";
 import { readNames, scheduleNames, taskNames } from "../../app/names";
 import { go, place, search } from "../../app/router";
 import { say } from "../../parts/toasts";
@@ -85,6 +86,7 @@ function Asked() {
       say(`${found.subject}: ${found.answer}`);
     }
   });
+  useSignalEffect(() => (watching.value ? watch() : undefined)); // in a tab that nobody sees, too
   return (
     <Show of={why}>
       {(found) => (
@@ -92,7 +94,7 @@ function Asked() {
           <CopyButton text={textOf(found)} label="Copy the answer" />
           {found.held && (
             <button type="button" class="small" aria-pressed={watching.value} onClick={() => (watching.value = !watching.value)}>
-              {watching.value ? "Watching …" : "Tell me when it changes"}
+              {watching.value ? "Watching: another tab may be open meanwhile" : "Tell me when it changes"}
             </button>
           )}
         </Answer>
