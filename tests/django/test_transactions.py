@@ -44,22 +44,44 @@ class Stop(Exception):
     pass
 
 
-def test_a_rollback_leaves_nothing_and_a_savepoint_only_its_part(app: Rota) -> None:
-    with suppress(Stop), transaction.atomic():
+@pytest.fixture(params=["default", "pg"])
+def using(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterator[str]:
+    """The alias of the database whose transactions count: on SQLite, and on PostgreSQL."""
+    if request.param == "default":
+        yield "default"
+        return
+    with alias("pg", entry_of(postgres.url)), override_settings(ROTA={"DATABASE": "pg"}):
+        call_command("migrate", "rota", database="pg", verbosity=0)
+        yield "pg"
+
+
+def test_a_rollback_leaves_nothing_and_a_savepoint_only_its_part(using: str, store: Rota) -> None:
+    with suppress(Stop), transaction.atomic(using=using):
         shop.add.enqueue(1)
         raise Stop
-    assert runs(app) == []
-    with transaction.atomic():
-        kept = shop.add.enqueue(1)
-        with suppress(Stop), transaction.atomic():
+    assert runs(store) == []
+    with transaction.atomic(using=using):
+        with CaptureQueriesContext(connections[using]) as inside:
+            kept = shop.add.enqueue(1)
+        with suppress(Stop), transaction.atomic(using=using):
             shop.add.enqueue(2)
             raise Stop
         other = shop.add.enqueue(3)
-        assert runs(app) == []
+        assert runs(store) == []
         assert kept.status == TaskResultStatus.READY
+    assert len(inside.captured_queries) == 1
+    assert runs(store) == sorted([kept.id, other.id])
+    assert not OutboxRun.objects.using(using).filter(pk__in=[kept.id, other.id]).exists()
+    with CaptureQueriesContext(connections[using]) as outside:
+        shop.add.enqueue(4)
+    assert outside.captured_queries == []
+
+
+def test_a_result_is_there_before_its_run_is(app: Rota) -> None:
+    with transaction.atomic():
+        kept = shop.add.enqueue(1)
+        assert runs(app) == []
         assert task_backends["default"].get_result(kept.id).args == [1]
-    assert runs(app) == sorted([kept.id, other.id])
-    assert not OutboxRun.objects.exists()
 
 
 def test_a_transaction_with_many_hands_them_over_in_steps_and_leaves_the_rest_to_the_workers(
