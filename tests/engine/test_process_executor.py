@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from multiprocessing import spawn
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -194,6 +195,17 @@ async def test_a_dead_child_says_how_it_died_and_the_next_call_has_another(call:
         await call(process_tasks.crash)
     assert caught.value.called
     assert "in crash" in caught.value.traceback, "where it was"
+    assert await call(process_tasks.double, 1) == 2
+
+
+async def test_a_child_is_a_python_also_where_uwsgi_is_the_program(
+    call: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(spawn, "_python_exe", b"/bin/false")
+    with pytest.raises(ChildDied, match="before it called the handler"):
+        await call(process_tasks.double, 1)
+    monkeypatch.setitem(sys.modules, "uwsgi", ModuleType("uwsgi"))
     assert await call(process_tasks.double, 1) == 2
 
 

@@ -268,18 +268,26 @@ class Child(asyncio.Protocol):
 
 def _popen(connection: int, crash: int, path: list[str]) -> "subprocess.Popen[bytes]":
     """Start the interpreter with the options of multiprocessing, without the three words that it puts at the end."""
-    options = spawn.get_command_line()[:-3]
+    interpreter, *options = spawn.get_command_line()[:-3]
     # Block both signals until the child can handle them.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     try:
         return subprocess.Popen(
-            [*options, "-c", BOOT, str(connection), str(crash), *path],
+            [_python(interpreter), *options, "-c", BOOT, str(connection), str(crash), *path],
             stdin=subprocess.DEVNULL,
             pass_fds=(connection, crash),
             process_group=0,
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _python(given: str | bytes) -> str:
+    """Return the interpreter to start. Python in uWSGI takes the program uwsgi for its interpreter."""
+    interpreter = os.fsdecode(given)
+    inside = os.path.join(sys.prefix, "bin", "python3")
+    embedded = "uwsgi" in sys.modules and interpreter == sys.executable
+    return inside if embedded and os.access(inside, os.X_OK) else interpreter
 
 
 def _how(code: int) -> str:
