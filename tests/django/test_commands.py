@@ -1,6 +1,7 @@
 """The commands of manage.py, and what `manage.py check` says."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -19,6 +20,15 @@ from rota.domain.run import State
 from rota.store import ClaimRequest
 from tests.django.served.site import MANAGE, Site
 from tests.requirement import requirement
+
+ADDED = """
+from rota.django import app
+
+
+@app.task(name="added")
+def added() -> str:
+    return "new"
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +128,34 @@ async def test_rota_worker_works_in_processes_and_with_queues(tmp_path: Path) ->
         run = await site.lingering()
         assert site.stop(signal.SIGTERM) == 0, site.log
         assert await site.state(run) is State.QUEUED, site.log
+
+
+async def test_rota_worker_starts_again_when_code_changes_and_gives_its_runs_back(tmp_path: Path) -> None:
+    extra = tmp_path / "apps" / "extra"
+    extra.mkdir(parents=True)
+    (extra / "__init__.py").touch()
+    code = extra / "tasks.py"
+    code.write_text("from rota.django import app\n")
+    command = (*MANAGE, "rota_worker", "--reload", "--queues", "default", "--concurrency", "3")
+    async with Site(tmp_path, *command, path=str(extra.parent), SERVED_APPS="extra") as site:
+        run = await site.lingering()
+        added = await site.submit("added")
+        code.write_text(ADDED)
+        while site.log.count("started on") < 2:  # saved again: the reloader may not have seen the file before
+            os.utime(code)
+            await site.news()
+        assert await added.result(timeout=60) == "new", site.log
+        while await site.state(run) is not State.RUNNING:  # it was given back, and the next process has it
+            await site.news()
+        assert (await site.client.run(run)).losses == 0
+        site.stop(signal.SIGINT, group=True)
+        assert await site.state(run) is State.QUEUED, site.log
+
+
+@pytest.mark.parametrize("option", ["--burst", "--processes=2", "--tasks=a", "--grace=5"])
+def test_a_worker_that_reloads_is_one_that_does_everything(option: str) -> None:
+    with pytest.raises(CommandError, match="--reload starts one worker that does everything"):
+        call_command("rota_worker", "--reload", option)
 
 
 def test_a_broken_module_and_a_wrong_alias_are_named_by_check() -> None:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from rota import Rota
+from rota import Rota, RunHandle
 from rota.domain.run import State
 from rota.store import RunQuery, WorkerSeen
 
@@ -90,19 +90,22 @@ class Site:
             runs = [run async for run in self.client.all_runs(RunQuery(task="tick", limit=1000))]
             if sum(run.state is State.SUCCEEDED for run in runs) >= count:
                 return sorted(run.origin.nominal or 0.0 for run in runs)
-            await self._news()
+            await self.news()
 
     async def workers(self, count: int) -> None:
         """Wait until `count` workers are in the store."""
         while len((await self.client.rows(WorkerSeen)).items) < count:
-            await self._news()
+            await self.news()
 
     async def lingering(self) -> str:
         """Submit a run that does not end, and return its id once it runs."""
         handle = await self._app.submit("linger")
         while await self.state(handle.id) is not State.RUNNING:
-            await self._news()
+            await self.news()
         return handle.id
+
+    async def submit(self, task: str) -> RunHandle[Any]:
+        return await self._app.submit(task)
 
     async def state(self, id: str) -> State:
         return (await self.client.run(id)).state
@@ -112,6 +115,7 @@ class Site:
         (os.killpg if group else os.kill)(self.process.pid, number)
         return self.process.wait(PATIENCE)
 
-    async def _news(self) -> None:
+    async def news(self) -> None:
+        """Wait until something has changed in the store, or for a moment; fail if the server has ended."""
         assert self.process.poll() is None, f"the server has ended\n{self.log}"
         self._heard = await self.client.news(0.2, self._heard)

@@ -28,8 +28,10 @@ class Command(BaseCommand):
             words = [word for name, value in given.items() for word in (f"--{name}", value)]
             run("worker", *words, *(["--burst"] if options["burst"] else []))
             return
-        if options["burst"] or {"processes", "tasks"} & given.keys():
-            raise CommandError("--reload starts one worker that does everything, again and again")
+        if options["burst"] or {"processes", "tasks", "grace"} & given.keys():
+            raise CommandError(
+                "--reload starts one worker that does everything, again and again, and gives its runs back at once"
+            )
         autoreload.run_with_reloader(_work, given.get("queues"), given.get("concurrency"))
 
 
