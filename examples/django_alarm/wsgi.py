@@ -1,4 +1,4 @@
-"""The site for WSGI servers: gunicorn, uvicorn and the others."""
+"""The site for WSGI servers: gunicorn, waitress and the others."""
 
 import os
 

@@ -2,11 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 from urllib.request import urlopen
+
+import pytest
 
 from tests.processes import Process
 from tests.requirement import requirement
@@ -26,16 +30,32 @@ def test_2_7_the_example_lists_its_tasks_and_runs_one_by_hand() -> None:
     assert {"cleanup_old_events", "look_around", "weekly_report"} <= set(listed)
 
 
+SERVERS = {
+    "runserver": ("-m", "examples.django_alarm", "serve", "127.0.0.1:PORT"),
+    "gunicorn": ("-m", "gunicorn", "-b", "127.0.0.1:PORT", "--no-control-socket", "examples.django_alarm.wsgi"),
+    "uvicorn": ("-m", "uvicorn", "--port", "PORT", "examples.django_alarm.asgi:application"),
+}
+
+
 @requirement("2.6")
 @requirement("2.9")
-def test_2_9_the_site_serves_its_status_and_its_engine_starts_with_it(tmp_path: Path, unused_tcp_port: int) -> None:
-    env = {"ALARM_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1", "PATH": os.environ["PATH"]}
-    with Process("-m", "examples.django_alarm", "serve", f"127.0.0.1:{unused_tcp_port}", env=env) as site:
+@pytest.mark.parametrize("server", SERVERS)
+def test_2_9_the_site_serves_its_status_and_its_engine_starts_with_it(
+    server: str, tmp_path: Path, unused_tcp_port: int
+) -> None:
+    env = {"ALARM_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1", "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    words = [word.replace("PORT", str(unused_tcp_port)) for word in SERVERS[server]]
+    with Process(*words, env=env) as site:
         site.wait_for("scheduled cleanup_old_events: daily 03:00")
         site.wait_for("started on sqlite:")
         status: dict[str, Any] = {"loops": []}
         while not status["loops"]:  # the engine says that it has started a moment before the app knows
-            with urlopen(f"http://127.0.0.1:{unused_tcp_port}/status") as answer:
-                status = json.load(answer)
+            try:
+                with urlopen(f"http://127.0.0.1:{unused_tcp_port}/status") as answer:
+                    status = json.load(answer)
+            except URLError:  # the engine may be there before the server listens
+                os.sched_yield()
         assert {loop["name"] for loop in status["loops"]} >= {"worker", "ticks"}
         assert status["tasks"]["cleanup_old_events"]["running"] == 0
+        site.signal(signal.SIGTERM)
+        site.wait_for("worker rota-.* stopped")

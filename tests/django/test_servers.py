@@ -78,6 +78,7 @@ async def served(setup: Setup, folder: Path, ticks: int, path: str = "") -> None
         site.stop(setup.sent, setup.group)
         assert await site.state(run) is State.QUEUED, site.log
         assert "did not stop well" not in site.log
+        assert "SIGKILL" not in site.log, "the stop ends before gunicorn's patience does"
 
 
 @requirement("2.6")
