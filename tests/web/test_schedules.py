@@ -243,3 +243,14 @@ async def test_a_schedule_is_read_with_what_may_be_wrong_with_it(caller: Caller,
     await store.claim(ClaimRequest("ada", 1, ["add"], 0, 30, counted))
     (slow,) = (await http.get(f"{SCHEDULES}/often")).json()["findings"]
     assert (slow["code"], "fires can be 5 seconds apart" in slow["message"]) == ("overrun", True)
+
+
+async def test_a_trigger_is_explained_by_the_clock_of_the_place_that_it_names(caller: Caller) -> None:
+    after = "2027-01-10T00:00:00Z"
+    told = (
+        await caller().post("/api/v1/triggers/explain", json={"text": "daily 02:30 Europe/Berlin", "after": after})
+    ).json()
+    assert (told["zone"], told["fires"][0]["local"]) == ("Europe/Berlin", "2027-01-10T02:30:00+01:00")
+    other = {"text": "daily 02:30 Europe/Berlin", "after": after, "tz": "Asia/Tokyo"}
+    shown = (await caller().post("/api/v1/triggers/explain", json=other)).json()
+    assert (shown["zone"], shown["fires"][0]["local"]) == ("Asia/Tokyo", "2027-01-10T10:30:00+09:00")

@@ -3,9 +3,11 @@
 import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 from msgspec import Meta, Struct
 
+from rota.views.schedules import own_zone
 from rota.views.triggers import TriggerView, read_trigger, trigger_view
 from rota.web.inputs import unix
 from rota.web.rights import Right
@@ -25,6 +27,8 @@ async def explain(call: Call[NoQuery, TriggerBody]) -> Answer:
     body = call.body
     tz = body.tz or call.app.settings.tz
     trigger, zone = read_trigger(body.text, tz)
+    if body.tz is None and (named := own_zone(trigger)) is not None:
+        zone = ZoneInfo(named)  # a time of a place is shown by the clock of that place
     now = datetime.fromtimestamp(await call.client.now() if body.after is None else unix(body.after, "after"), UTC)
     # in a thread, because a search through excluded fires may take a while
     return Answer(await asyncio.to_thread(trigger_view, trigger, zone, tz, now, body.count))

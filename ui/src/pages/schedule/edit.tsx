@@ -3,6 +3,7 @@ import { ask, send } from "../../api/client";
 import { Problem } from "../../api/problem";
 import type { RetryBody, Schedule, ScheduleBody, TriggerView } from "../../api/types";
 import { readNames, taskNames } from "../../app/names";
+import { MY_ZONE } from "../../app/preferences";
 import { Conflict } from "../../parts/conflict";
 import { Dialog } from "../../parts/dialog";
 import { Time } from "../../parts/time";
@@ -79,7 +80,13 @@ export function EditDialog({ schedule, etag, onClose, onSaved }: Props) {
               <ul class="dim">
                 {found.fires.map((fire) => (
                   <li key={fire.utc}>
-                    {fire.weekday} {fire.local.replace("T", " ")} · <Time at={fire.utc} own={found.zone} />
+                    {fire.weekday} {fire.local.replace("T", " ").slice(0, 19)}
+                    {found.zone !== MY_ZONE && (
+                      <>
+                        {" "}
+                        · here <Time at={fire.utc} own={found.zone} />
+                      </>
+                    )}
                   </li>
                 ))}
               </ul>
