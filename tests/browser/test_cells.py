@@ -2,8 +2,10 @@
 
 import re
 from contextlib import suppress
+from typing import Any
 
-from playwright.async_api import expect
+import pytest
+from playwright.async_api import Route, expect
 
 from rota import Activity, Breaker, Cron, Rota, RunFailed
 from rota.client.audit import Author, acting
@@ -127,3 +129,57 @@ async def test_an_admin_sees_who_has_a_token(full: World) -> None:
         tokens = room.page.get_by_role("region", name="Tokens")
         await expect(row(room.page, "everything").filter(has_text="admin")).to_be_visible()
         await expect(tokens).to_contain_text("never")
+
+
+async def test_an_answer_offers_the_cure(open_room: OpenRoom) -> None:
+    app = an_app()
+    room = await open_room(app)
+    await app.pause("mail", "later")
+    run = await app.submit("mail", "ada")
+    page = await room.open("/why?subject=mail")
+    todo = page.get_by_role("list", name="What to do")
+    await todo.get_by_role("button", name="Resume").click()
+    await run.result()
+    await charged(app, "mallory")
+    await room.open("/why?subject=charge&key=mallory")
+    await todo.get_by_role("button", name="Close the breaker").click()
+    await expect(todo).to_have_count(0)
+    assert await app.touch("charge", "mallory")
+
+
+async def test_what_failed_does_not_look_well(open_room: OpenRoom) -> None:
+    app = an_app()
+    room = await open_room(app)
+    await charged(app, "mallory")
+    (run,) = [each async for each in app.runs(task="charge")]
+    page = await room.open(f"/why?subject={run.id}")
+    await expect(page.locator(".verdict[data-tone=bad]")).to_contain_text("It failed")
+
+
+@pytest.mark.parametrize(
+    ("page", "route", "more", "shown"),
+    [
+        ("/why?subject=newsletter", "**/api/v1/why?*", {"changes_at": "2030-01-01T00:00:00Z"}, "changes by itself"),
+        (
+            "/tasks/newsletter",
+            "**/api/v1/tasks/newsletter",
+            {
+                "rate": {"n": 9, "per": 60.0, "per_key": False},
+                "rate_left": {"left": 4, "opens_at": "2030-01-01T00:00:00Z"},
+            },
+            "4 may start now, of 9 per 1 min",
+        ),
+    ],
+    ids=["when an answer changes", "what is left of a rate"],
+)
+async def test_what_a_service_tells_beside_the_rest_is_shown(
+    full: World, page: str, route: str, more: dict[str, Any], shown: str
+) -> None:
+    async def add(asked: Route) -> None:
+        answer = await asked.fetch()
+        await asked.fulfill(response=answer, json=await answer.json() | more)
+
+    async with full.page("/me") as room:
+        await room.page.route(route, add)
+        await room.open(page)
+        await expect(room.page.locator("main")).to_contain_text(shown)

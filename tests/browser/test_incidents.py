@@ -53,6 +53,22 @@ ON_NOW = {
     "unbindable arguments": ("index_page: 1 run failed with InvalidArguments", "Retry them …", "do not fit"),
 }
 """Each: what the first page says by itself, what it offers, and what its link `Why?` answers."""
+CURES = {
+    "no worker": "Start a worker with the code of this task",
+    "paused by somebody": "Let its runs start again",
+    "breaker open": "close the breaker",
+    "limit full": "let more run at once",
+    "blocked step": "run that step again",
+    "poison": "Read their logs and its arguments before you retry",
+    "queue without a worker": "Start a worker that serves this queue",
+    "failing schedule": "Read the traceback, mend the cause, then retry",
+    "late step": "run that step again",
+    "skipped tick": "let it fire less often",
+    "clock skew": "Set the clock of that host by NTP",
+    "stuck thread": "keeps its seat until its worker is stopped",
+    "unbindable arguments": "Retry the run with edits",
+}
+"""Each: what the answer says is to be done about it."""
 PATIENT = 90_000
 """Milliseconds to wait for a trouble: the thread that does not end comes every minute, and stays for 40 seconds."""
 SOON = 61
@@ -155,6 +171,7 @@ async def test_a_stranger_sees_the_trouble_at_once_and_what_to_do(demo: World, s
         await line.first.get_by_role("link", name="Why?").click()
         answer = page.get_by_role("region", name="Answer")
         await expect(answer).to_contain_text(re.compile(cause, re.DOTALL))
+        await expect(answer.get_by_role("list", name="What to do")).to_contain_text(CURES[trouble])
 
 
 async def test_the_way_from_a_wrong_clock_and_a_stuck_thread_to_the_cure(demo: World) -> None:

@@ -84,7 +84,7 @@ async def test_why_begins_with_what_needs_an_answer(full: World) -> None:
 async def test_the_why_of_a_flow_names_the_step_that_holds_it_up(full: World) -> None:
     async with full.page("/flows/orders") as room:
         await room.page.get_by_role("link", name="Why?").click()
-        await expect(room.page.locator(".verdict")).to_contain_text("blocked by orders/check")
+        await expect(room.page.locator(".verdict")).to_contain_text("Blocked by orders/check")
 
 
 async def test_hostile_text_is_shown_as_text(full: World) -> None:

@@ -8,7 +8,13 @@ const PIECES = /(`[^`]+`|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00:00|\b[0-9a
 
 /** A sentence of the service: commands in it can be copied, ids of runs are links, instants are in the zone of the reader. */
 export function Sentence({ text, copies = true }: { text: string; copies?: boolean }) {
-  return <>{text.replace(/^it /, "It ").split(PIECES).map((piece, index) => pieceOf(piece, index, copies))}</>;
+  return <>{text.split(PIECES).map((piece, index) => pieceOf(piece, index, copies))}</>;
+}
+
+/** A sentence begins with a capital, unless it begins with the name of what it is about. */
+export function capital(text: string, name: string): string {
+  const first = name.split(" ", 1)[0] as string;
+  return text.startsWith(first) ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function pieceOf(piece: string, index: number, copies: boolean): ComponentChildren {

@@ -8,7 +8,7 @@ import { Show } from "../../parts/empty";
 import { Json } from "../../parts/json";
 import { TaskLink } from "../../parts/link";
 import { Head } from "../../parts/page";
-import { Sentence } from "../../parts/sentence";
+import { capital, Sentence } from "../../parts/sentence";
 import { StateMark } from "../../parts/state";
 import { Ago } from "../../parts/time";
 import "../../styles/run.css";
@@ -67,7 +67,7 @@ function OneRun({ id }: { id: string }) {
             <RunActions run={run} args={args} etag={etag} reload={found.reload} />
           </Head>
           <p class="answerline" data-state={run.state} aria-live="polite">
-            <Sentence text={why.answer} />{" "}
+            <Sentence text={capital(why.answer, run.task)} />{" "}
             <button type="button" class="small" aria-expanded={facts.value} onClick={() => (facts.value = !facts.value)}>
               {facts.value ? "Hide the facts" : "Why?"}
             </button>

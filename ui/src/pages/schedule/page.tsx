@@ -124,8 +124,8 @@ function Upcoming({ schedule }: { schedule: Schedule }) {
         keyOf={(at) => at}
         columns={[
           { name: "", cell: (at) => <Ago at={at} own={schedule.zone} /> },
-          { name: schedule.zone, cell: (at) => instant(Date.parse(at), schedule.zone, now.value) },
-          { name: `${mine} (mine)`, wide: true, cell: (at) => instant(Date.parse(at), mine, now.value) },
+          { name: schedule.zone, wide: mine === schedule.zone, cell: (at) => instant(Date.parse(at), schedule.zone, now.value) },
+          ...(mine === schedule.zone ? [] : [{ name: `${mine} (mine)`, wide: true, cell: (at: string) => instant(Date.parse(at), mine, now.value) }]),
         ]}
       />
     </section>

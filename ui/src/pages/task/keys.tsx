@@ -4,7 +4,7 @@ import type { GetTasksNameKeysAnswerItems, Task } from "../../api/types";
 import { count, counted } from "../../app/format";
 import { hrefOf } from "../../app/router";
 import { KeyState } from "../../parts/keystate";
-import { RunLink, WhyLink } from "../../parts/link";
+import { WhyLink } from "../../parts/link";
 import { StateMark } from "../../parts/state";
 import { Table } from "../../parts/table";
 import { Ago } from "../../parts/time";
@@ -37,7 +37,7 @@ export function Keys({ task }: { task: Task }) {
         columns={[
           { name: "key", cell: (key) => <a href={hrefOf("/keys", { key: key.key })}>{key.key}</a> },
           { name: "now", cell: (key) => (paused(key) ? <span class="odd">paused</span> : <KeyState of={key} />) },
-          { name: "under way", cell: (key) => (key.run && key.state ? <RunLink id={key.run}><StateMark state={key.state} /></RunLink> : <span class="dim">–</span>) },
+          { name: "under way", cell: (key) => (key.run && key.state ? <a href={hrefOf(`/runs/${encodeURIComponent(key.run)}`)}><StateMark state={key.state} /></a> : <span class="dim">–</span>) },
           { name: "due", extra: true, cell: (key) => <Ago at={key.state === "queued" ? key.due_at : null} /> },
           { name: "last success", extra: true, cell: (key) => <Ago at={key.succeeded_at} /> },
           { name: "failures in a row", right: true, cell: (key) => (key.failures ? <span class="bad">{count(key.failures)}</span> : <span class="dim">0</span>) },

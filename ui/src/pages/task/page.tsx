@@ -84,8 +84,13 @@ function Whole({ task, reload }: { task: Task; reload: () => void }) {
   );
 }
 
+/** `rate_left`: how many runs the rate lets start now. */
+type Rated = Task & { rate_left?: { left: number; opens_at: string } | null };
+
 /** What waits and what runs, beside how much may run at once. */
-function Gauges({ task }: { task: Task }) {
+function Gauges({ task }: { task: Rated }) {
+  const left = task.rate_left;
+  const rate = task.overrides?.rate ?? task.rate;
   const own = task.overrides?.limit ?? task.limit;
   const limits = [...(own ? [own] : []), ...task.limits];
   const total = limits.map((limit) => limit.total).filter((each) => each !== null && each !== undefined).sort((one, two) => one - two)[0];
@@ -93,12 +98,13 @@ function Gauges({ task }: { task: Task }) {
     <ul class="gauges">
       <Gauge name="queued" value={task.queued} href={hrefOf("/runs", { task: task.task, state: "queued" })} />
       <Gauge name={total === undefined ? "running" : `running, of at most ${count(total)}`} value={task.running} most={total} href={hrefOf("/runs", { task: task.task, state: "running" })} />
+      {rate && left && <Gauge name={`may start now, of ${count(rate.n)} per ${span(rate.per)}`} value={left.left} most={rate.n} />}
       <Gauge name="paused" value={task.paused_runs} href={hrefOf("/runs", { task: task.task, state: "paused" })} />
     </ul>
   );
 }
 
-function Gauge({ name, value, most, href }: { name: string; value: number; most?: number | undefined; href: string }) {
+function Gauge({ name, value, most, href }: { name: string; value: number; most?: number | undefined; href?: string }) {
   return (
     <li>
       <a href={href}>

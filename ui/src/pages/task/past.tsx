@@ -10,12 +10,12 @@ const MINUTES = 60;
 export function Past({ task }: { task: string }) {
   const stats = useResource(task, (signal) => ask("GET /stats", { query: { minutes: MINUTES, task }, signal }), ["stats"]);
   const found = stats.data.value?.items ?? [];
-  const sum = (of: (stat: Stat) => number) => found.reduce((total, stat) => total + of(stat), 0);
+  const sum = (of: (stat: Stat) => number) => (stats.data.value ? count(found.reduce((total, stat) => total + of(stat), 0)) : "…");
   const last = found[found.length - 1];
   return (
     <section class="past" aria-label="The last hour">
-      <Line name="succeeded" total={count(sum((stat) => stat.succeeded))} values={minutes(found, (stat) => stat.succeeded)} />
-      <Line name="failed" total={count(sum((stat) => stat.failed))} values={minutes(found, (stat) => stat.failed)} tone="bad" />
+      <Line name="succeeded" total={sum((stat) => stat.succeeded)} values={minutes(found, (stat) => stat.succeeded)} />
+      <Line name="failed" total={sum((stat) => stat.failed)} values={minutes(found, (stat) => stat.failed)} tone="bad" />
       <Line name="waited (p95)" total={seconds(last?.wait_p95)} values={minutes(found, (stat) => stat.wait_p95 ?? 0)} />
       <Line name="took (p95)" total={seconds(last?.run_p95)} values={minutes(found, (stat) => stat.run_p95 ?? 0)} />
     </section>

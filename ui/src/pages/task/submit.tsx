@@ -12,6 +12,7 @@ import { RunLink } from "../../parts/link";
 import { wordOf } from "../../parts/state";
 import { say } from "../../parts/toasts";
 import { FormButtons, Wrong } from "../../parts/form";
+import "../../styles/why.css";
 
 /** Submit a run; or try it: what would a submit answer now, guard by guard? */
 export function SubmitDialog({ task, onClose }: { task: Task; onClose: () => void }) {

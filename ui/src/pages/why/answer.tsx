@@ -1,19 +1,30 @@
 import type { ComponentChildren } from "preact";
 import type { Why } from "../../api/types";
 import { RunLink, ScheduleLink, TaskLink } from "../../parts/link";
-import { Sentence } from "../../parts/sentence";
+import { capital, Sentence } from "../../parts/sentence";
+import { Ago, Time } from "../../parts/time";
 import "../../styles/why.css";
 
+/** `changes_at`: when what holds the work ends by itself. */
+type Timed = Why & { changes_at?: string | null };
+
 /** The answer in one sentence, then all that was looked at; what holds the work back is marked. */
-export function Answer({ why, children }: { why: Why; children?: ComponentChildren }) {
+export function Answer({ why, cures, children }: { why: Timed; cures?: ComponentChildren; children?: ComponentChildren }) {
   return (
     <section class="answer" aria-label="Answer">
-      <p class="verdict" data-held={why.held} aria-live="polite">
-        <Sentence text={why.answer} />
+      <p class="verdict" data-tone={why.held ? "held" : /\bfailed\b/.test(why.answer) ? "bad" : "good"} aria-live="polite">
+        <Sentence text={capital(why.answer, why.subject)} />
       </p>
       <p class="dim">
         {why.kind} <Subject of={why} />
+        {why.changes_at && (
+          <>
+            {" "}
+            · changes by itself <Ago at={why.changes_at} />, at <Time at={why.changes_at} />
+          </>
+        )}
       </p>
+      {cures}
       <dl class="facts">
         {why.facts.map((fact) => (
           <div key={fact.about + fact.text} data-holds={fact.holds}>

@@ -13,6 +13,7 @@ import { Head } from "../../parts/page";
 import { needsOf } from "../now/needs";
 import { readNow } from "../now/picture";
 import { Answer, textOf } from "./answer";
+import { Cures } from "./cures";
 
 const MOST = 12;
 
@@ -90,7 +91,7 @@ function Asked() {
   return (
     <Show of={why}>
       {(found) => (
-        <Answer why={found}>
+        <Answer why={found} cures={<Cures of={found} reload={why.reload} />}>
           <CopyButton text={textOf(found)} label="Copy the answer" />
           {found.held && (
             <button type="button" class="small" aria-pressed={watching.value} onClick={() => (watching.value = !watching.value)}>
