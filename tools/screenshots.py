@@ -4,6 +4,7 @@
 """
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -27,7 +28,7 @@ PAGES = {
     "errors": "/errors",
     "why": "/why?subject=newsletter",
     "tasks": "/tasks",
-    "task": "/tasks/fetch_weather",
+    "task": "/tasks/charge_card",
     "schedules": "/schedules",
     "schedule": "/schedules/read_prices",
     "timeline": "/timeline?last=600000",
@@ -41,20 +42,16 @@ PAGES = {
     "doctor": "/doctor",
     "me": "/me",
 }
-DOCS = {
-    "now": "light",
-    "runs": "dark",
-    "run": "light",
-    "why": "light",
-    "schedules": "light",
-    "timeline": "dark",
-}
-"""The pictures of docs/control-room.md, and their themes."""
+DOCS = ("now", "runs", "run", "why", "schedules", "timeline", "task", "flow")
+"""The pages whose pictures docs/control-room.md has."""
+SCHEMES = ("light", "dark")
 SIZES = {360: 740, 1280: 800, 1920: 1080}
-LARGEST = 180_000
+LARGEST = 200_000
 """Bytes of a picture of the docs."""
 WARM_UP = 60.0
 """Seconds in which the demo gets something to show."""
+REST = 500.0
+"""Milliseconds for what a page reads beside the rest: its small charts."""
 FAILED = """async () => {
     const {items} = await (await fetch("/api/v1/runs?limit=100&state=failed")).json();
     return items.sort((one, two) => two.attempts.length - one.attempts.length)[0]?.id;
@@ -103,6 +100,7 @@ def take(page: Page, address: str, name: str, scheme: str, width: int, path: Pat
     page.locator("main h1").first.wait_for()
     while page.locator(".loading").count():
         page.locator(".loading").first.wait_for(state="detached")
+    page.wait_for_timeout(REST)
     page.evaluate(WITHOUT_PATHS, str(ROOT))
     page.screenshot(path=path)
     size = path.stat().st_size
@@ -119,12 +117,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with demo() as (address, token), logged_in(address, token) as page:
         if chosen.all is None:
-            for name, scheme in DOCS.items():
+            for name, scheme in itertools.product(DOCS, SCHEMES):
                 take(page, address, name, scheme, 1280, folder / f"{name}-{scheme}.png")
             return
         for name in PAGES:
             for width in SIZES:
-                for scheme in ("light", "dark"):
+                for scheme in SCHEMES:
                     take(page, address, name, scheme, width, folder / f"{name}-{width}-{scheme}.png")
 
 

@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from rota.web.control_room import ASSETS, INDEX, PAGES
+from tools.screenshots import DOCS, IMAGES, LARGEST, SCHEMES
 from tools.ui import UI, is_new_enough, node_of_wheel, wheel_pin
 from tools.ui_types import TYPES, written
 
@@ -64,3 +66,11 @@ def test_the_npm_of_the_wheel_runs_where_no_node_is_on_path() -> None:
     environment = {"PATH": f"{Path(node).parent}:/usr/bin:/bin", "HOME": "/nonexistent"}
     done = subprocess.run([npm, "--version"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_docs_have_pictures_of_the_pages_light_and_dark() -> None:
+    text = (IMAGES.parent / "control-room.md").read_text()
+    wanted = {f"{name}-{scheme}.png" for name in DOCS for scheme in SCHEMES}
+    assert {path.name for path in IMAGES.iterdir()} == wanted, "make screenshots"
+    assert set(re.findall(r"images/([\w-]+\.png)", text)) == wanted
+    assert max(path.stat().st_size for path in IMAGES.iterdir()) <= LARGEST
