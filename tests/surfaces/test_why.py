@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota import Every, Rota, UnknownTask
+from rota import Every, Refused, Rota, UnknownTask
 from rota.domain.lifecycle import Snoozed
 from rota.store import ClaimRequest, Command, Report, Scope
 from rota.task import definition_of
@@ -259,6 +259,32 @@ async def test_how_often_it_was_refused_and_when_last(scene: Scene) -> None:
     assert "joined for 'u2': 2 times, first 20 seconds ago, last 10 seconds ago" in str(
         await scene.app.why("summarise", "u2")
     )
+
+
+async def test_a_window_says_until_when_it_keeps_others_out_and_when_it_is_over(scene: Scene) -> None:
+    @scene.app.task(key="{n}", unique="done", within=600)
+    async def remind(n: int) -> None: ...
+
+    @scene.app.task(key="{n}", unique="done", within=600, unique_in="invoice")
+    async def bill(n: int) -> None: ...
+
+    @scene.app.task(key="{n}", unique="done", within=600, unique_in="invoice")
+    async def refund(n: int) -> None: ...
+
+    await scene.publish()
+    for task in (remind, bill):
+        await task.submit(17)
+    await scene.end()
+    scene.backend.skew += 100
+    for task in (remind, refund):
+        with pytest.raises(Refused):
+            await task.submit(17)
+        until = "which keeps others out until in 8 minutes (2026-11-16 12:10:00+00:00)"
+        assert until in str(await scene.app.why(task.name, "17"))
+    scene.backend.skew += 600
+    for task in (remind, refund):
+        assert "its window ended" in str(await scene.app.why(task.name, "17"))
+        assert await task.submit(17)
 
 
 async def test_what_became_of_a_run_that_ended(scene: Scene) -> None:

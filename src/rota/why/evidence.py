@@ -11,7 +11,7 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
-from rota.domain.spec import LIMIT_ROW, TaskSpec
+from rota.domain.spec import LIMIT_ROW, TaskSpec, unique_row
 from rota.errors import InvalidOptions
 from rota.store import Depth, Freeze, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
 from rota.why.needs import Awaited, follow
@@ -63,6 +63,8 @@ class Evidence(Struct, frozen=True):
     done: Mapping[tuple[Reason, str], MarkRow] = {}
     holders: Mapping[str, str] = {}
     """If the task shares its unique keys: the task of each run that decisions name."""
+    windows: Mapping[str, float] = {}
+    """Of the keys that a success `within` a window keeps out, or kept out: until when."""
     shared: Sequence[Shared] = ()
     beside: Sequence[Run] = ()
     """If `first` has a share: the queued runs of the task that are due for longest, of all shares."""
@@ -170,6 +172,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         trail=[] if first is None else await follow(store, first),
         done=await _done(store, decisions),
         holders=await _holders(store, decisions) if specs and specs[0].guards.unique_in else {},
+        windows=await _windows(store, specs[0], decisions) if specs else {},
         shared=await shared_limits(store, specs[0], depths) if specs else [],
         beside=await _beside(store, first),
     )
@@ -188,6 +191,15 @@ async def _beside(store: Reads, first: Run | None) -> Sequence[Run]:
 async def _holders(store: Reads, decisions: Sequence[DecisionCount]) -> dict[str, str]:
     ids = [row.run for row in decisions[:DECISIONS_SHOWN] if row.run]
     return {run.id: run.task for run in (await store.runs(RunQuery(ids=ids))).runs} if ids else {}
+
+
+async def _windows(store: Reads, spec: TaskSpec, decisions: Sequence[DecisionCount]) -> dict[str, float]:
+    row, within = unique_row(spec), spec.guards.within
+    if row is None or within is None:
+        return {}
+    keys = [each.key for each in decisions[:DECISIONS_SHOWN] if each.reason is Reason.ALREADY_DONE]
+    marks = {key: await _mark(store, row.name, key) for key in keys}
+    return {key: mark.finished_at + within for key, mark in marks.items() if mark and mark.finished_at is not None}
 
 
 async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:

@@ -295,19 +295,22 @@ def about_decisions(seen: Evidence) -> Iterator[Fact]:
 def _explained(row: DecisionCount, seen: Evidence) -> str:
     done = seen.done.get((row.reason, row.key), MarkRow(row.task, row.key, None))
     done_at = None if done.mark is None else done.mark.succeeded_at
-    holder = seen.holders.get(row.run or "")
+    holder, until = seen.holders.get(row.run or ""), seen.windows.get(row.key)
+    window = "" if until is None else f", which keeps others out until {at(until, seen.now)}"
     match row.reason:
+        case Reason.ALREADY_DONE if until is not None and until <= seen.now:
+            return f"; its window ended {at(until, seen.now)}, so that it may run again"
         case Reason.ALREADY_QUEUED | Reason.ALREADY_RUNNING | Reason.ALREADY_DONE if holder not in (None, row.task):
             undo = (
                 f"; `rota marks clear {holder} {row.key}` lets it run again"
                 if row.reason is Reason.ALREADY_DONE
                 else ""
             )
-            return f"; run {row.run} of {holder} has the key{undo}"
+            return f"; run {row.run} of {holder} has the key{window}{undo}"
         case Reason.ALREADY_DONE if done_at is None:
             return "; it was reset since, so that it may run again"
         case Reason.ALREADY_DONE:
-            return f"; it was done {at(done_at or 0.0, seen.now)}, and {_undo(done, seen)} lets it run again"
+            return f"; it was done {at(done_at or 0.0, seen.now)}{window}, and {_undo(done, seen)} lets it run again"
         case Reason.LATE if done_at is not None and done_at > row.last_at:
             return f"; it was done {at(done_at, seen.now)} after all"
         case Reason.LATE:
