@@ -1,5 +1,7 @@
 """freeze: nothing starts while the store is frozen."""
 
+import pytest
+
 from rota.domain.lifecycle import Succeeded
 from rota.domain.run import State
 from rota.domain.settlement import Verdict
@@ -38,7 +40,9 @@ class FreezeContract(Staged):
         new = new_run()
         await stage.put(new)
         assert await self.freeze(stage, await stage.now() + 60) is True
-        assert (await stage.claim()).runs == []
+        claim = await stage.claim()
+        assert claim.runs == []
+        assert claim.wake == pytest.approx(60, abs=30), "the worker sleeps until then"
         stage.wait(61)
         assert await self.frozen(stage) == []
         assert ids((await stage.claim()).runs) == [new.id]

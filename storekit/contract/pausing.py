@@ -338,7 +338,9 @@ class PauseEndContract(Staged):
         assert await self.pause(stage, end) == 1
         new = new_run()
         await stage.put(new)
-        assert (await stage.claim()).runs == []
+        claim = await stage.claim()
+        assert claim.runs == []
+        assert claim.wake == pytest.approx(60, abs=30), "the worker sleeps until then"
         assert await self.spec(stage) == TaskSpec(GREET, paused=True, paused_until=end)
         stage.wait(61)
         assert await self.spec(stage) == TaskSpec(GREET)

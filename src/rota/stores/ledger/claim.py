@@ -174,6 +174,23 @@ def _wakes_by(idle: Idle, fires_at: float, now: float) -> bool:
     return idle.seen_at > now - IDLE_MEMORY and idle.wake_at is not None and idle.wake_at <= max(fires_at, now)
 
 
+def _pause_ends(book: Book, request: ClaimRequest) -> list[float]:
+    """Return when the freeze of the store, or the first pause of a task, ends by itself, if runs wait for that."""
+    ends = {task: _pause_end(book, task) for task in request.tasks}
+    held = [task for task, end in ends.items() if end is not None]
+    waiting = {lane.task for lane in book.lanes(held, request.queues)} if held else set[str]()
+    found = [end for task, end in ends.items() if end is not None and task in waiting]
+    return [min(found)] if found else []
+
+
+def _pause_end(book: Book, task: str) -> float | None:
+    if (frozen := book.frozen()) is not None:
+        return frozen.until
+    spec = book.spec(task)
+    end = spec.paused_until if spec is not None and spec.paused else None
+    return end if end is not None and end > book.now else None
+
+
 def _wake_at(book: Book, request: ClaimRequest, again: bool) -> float | None:
     queues, open_tasks = request.queues, _startable(book, request.tasks)
     due = {lane.task for lane in book.lanes(open_tasks, queues) if lane.head <= book.now}
@@ -183,6 +200,7 @@ def _wake_at(book: Book, request: ClaimRequest, again: bool) -> float | None:
     coming = list(book.upcoming(open_tasks, queues, len(others) + 1))
     if (fires_at := book.next_schedule()) is not None:
         coming.append(fires_at)  # one worker fires all schedules due then; their runs send hints to others
+    coming += _pause_ends(book, request)
     opening = book.next_opening(open_tasks)
     for task in due:
         spec = in_force(book, task)

@@ -16,7 +16,7 @@ log = logging.getLogger("rota")
 
 VIEWS = "views.sql"
 """The file in `functions` with the views. A migration replaces the views: they change only when columns change."""
-FUNCTIONS = 10
+FUNCTIONS = 11
 """Grows with every change of a file in `functions`: a process with an older number does not replace newer functions."""
 FIRST_SCHEMA = "fans"
 """A table of the first schema that is kept. Unreleased versions of rota made schemas of version 1 without it."""

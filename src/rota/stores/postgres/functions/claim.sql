@@ -40,6 +40,14 @@ BEGIN
              WHERE s.name = ANY(due) AND NOT s.rate_per_key
              AND f.full_at - (s.rate_burst - 1) * s.rate_interval > now));
     END IF;
+    IF cardinality(startable) < cardinality(known) THEN  -- a freeze of the store, or the first pause of a task, may end by itself
+        times := times || (SELECT min(p.until) FROM (
+            SELECT z.until, known AS tasks FROM freezes z WHERE z.until > now
+            UNION ALL SELECT p.until, ARRAY[p.task::text] FROM pauses p
+            WHERE p.task = ANY(known) AND p.until > now AND NOT EXISTS (SELECT FROM freezes z WHERE z.until IS NULL OR z.until > now)
+              AND EXISTS (SELECT FROM specs s WHERE s.name = p.task AND s.paused)) AS p
+            WHERE EXISTS (SELECT FROM lanes(p.tasks, queues) l WHERE l.head IS NOT NULL));  -- runs wait for that
+    END IF;
     times := times || (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL);
     coming := least((SELECT min(q.lane_at) FROM unnest(l_tasks, l_queues, l_priorities) AS l (task, queue, priority) CROSS JOIN LATERAL (
         SELECT q.lane_at FROM queue q

@@ -8,6 +8,15 @@ function wakes.is_open(crew, name)
   return not policies.starts_nothing(policies.spec_of(book.task_of(name)))
 end
 
+-- When runs of the lanes `name`, which may not start in a worker of `crew` now, may start by themselves: the freeze of the store
+-- or the pause of the task ends then.
+function wakes.pause_end(crew, name)
+  if not hints.serves(crew, name) then return end
+  local frozen, spec = policies.frozen(), policies.spec_of(book.task_of(name))
+  if frozen then return frozen[2] or nil end
+  return spec and policies.is_paused(spec) and spec[S_PAUSED_UNTIL] or nil
+end
+
 -- Whether two crews have a task and a queue in common.
 function wakes.share_work(crew, other)
   if crew == other then return true end
@@ -67,7 +76,12 @@ function wakes.upcoming(crew, due, most)
     for i = 1, #some, 2 do
       table.sort(found)
       if found[most] and found[most] <= tonumber(some[i + 1]) then return found end
-      if wakes.is_open(crew, some[i]:match("^%-?%d+!?:(.*)$")) then wakes.following(some[i], most, found) end
+      local name = some[i]:match("^%-?%d+!?:(.*)$")
+      if wakes.is_open(crew, name) then
+        wakes.following(some[i], most, found)
+      else
+        found[#found + 1] = wakes.pause_end(crew, name)
+      end
     end
     if #some == 0 then break end
     at = at + 50
@@ -115,12 +129,15 @@ function wakes.wake_at(crew, worker, again)
   for key in pairs(sets) do
     if key:sub(1, #ROOT + 5) == ROOT .. "rate:" then book.write_set(key) end
   end
-  local due, tasks = {}, {}
+  local due, tasks, ends = {}, {}, nil
   for _, lane in ipairs(call("ZRANGEBYSCORE", HEADS, "-inf", now)) do
     local name = lane:match("^%-?%d+!?:(.*)$")
     if wakes.is_open(crew, name) then
       due[#due + 1] = lane
       tasks[book.task_of(name)] = true
+    else
+      local at = wakes.pause_end(crew, name)
+      if at and (not ends or at < ends) then ends = at end
     end
   end
   if again and #due > 0 then return now end -- this claim reached a bound, or was sent twice
@@ -131,6 +148,7 @@ function wakes.wake_at(crew, worker, again)
   if look then coming[#coming + 1] = tonumber(look) end -- one worker fires all schedules, and the runs that they make wake the others
   local opening = wakes.task_openings(tasks, wakes.next_opening(crew))
   if opening then coming[#coming + 1] = opening end
+  if ends then coming[#coming + 1] = ends end
   table.sort(coming)
   return wakes.wake_for(others, coming)
 end
