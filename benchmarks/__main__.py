@@ -16,12 +16,16 @@ from benchmarks.growth import growth
 from benchmarks.guard import guard
 from benchmarks.harness import run_harness
 from benchmarks.http import http
+from benchmarks.kept import kept
 from benchmarks.lone import lone_submit
 from benchmarks.memory import memory
 from benchmarks.observed import observed
 from benchmarks.schedules import schedules
 from benchmarks.settings import Settings
 from benchmarks.torture import torture
+
+GRIDS = {"batch": batch, "http": http, "kept": kept, "torture": torture}
+"""Parts that are measured alone, and answer a table."""
 
 
 def tell(what: str) -> None:
@@ -34,7 +38,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=Settings().runs, help="runs to submit and to drain")
     parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
     parser.add_argument(
-        "--part", choices=["batch", "http", "pages", "torture"], help="measure this alone; its own options follow"
+        "--part",
+        choices=["batch", "http", "kept", "pages", "torture"],
+        help="measure this alone; its own options follow",
     )
     parser.add_argument("--guard", action="store_true", help="fail if rota has become slower; its own options follow")
     parser.add_argument("--harness", type=Path, metavar="PATH", help="run PATH/run.py on rota instead")
@@ -48,11 +54,8 @@ def main() -> int:
 
         print(pages(more))
         return 0
-    if chosen.part == "torture":
-        print(torture(more).markdown())
-        return 0
-    if chosen.part in ("batch", "http"):
-        print((http if chosen.part == "http" else batch)(more).markdown())
+    if chosen.part in GRIDS:
+        print(GRIDS[chosen.part](more).markdown())
         return 0
     if more:
         parser.error(f"unknown: {' '.join(more)}")

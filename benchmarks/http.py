@@ -195,11 +195,11 @@ async def _requests(port: int, token: str, one: float, bulk: float, pid: int) ->
         Figure(f"POST /runs, of the store's one by one ({one:,.0f}/s)", posts / one, "x", 0.7, False, post),
         Figure(f"POST /runs/batch, of submit_many ({bulk:,.0f}/s)", batches / bulk, "x", 0.6, False, many_),
         Figure("GET /runs/{id}, 4 connections", gets, "/s", 2000, False, get),
-        Figure("GET /runs/{id}, 4 connections, p99", _share(taken, 0.99), "ms", 10),
+        Figure("GET /runs/{id}, 4 connections, p99", share_of(taken, 0.99), "ms", 10),
     ]
 
 
-def _share(values: list[float], share: float) -> float:
+def share_of(values: list[float], share: float) -> float:
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
@@ -230,7 +230,7 @@ async def _metrics(port: int, token: str, pid: int) -> Figure:
         taken.append((time.perf_counter() - began) * 1000)
     line.close()
     name = f"GET /metrics with {TASKS} tasks ({len(text) / 1e6:.2g} MB), p95"
-    return Figure(name, _share(taken, 0.95), "ms", 100, cpu=1000 * (cpu_of(pid) - before) / 20)
+    return Figure(name, share_of(taken, 0.95), "ms", 100, cpu=1000 * (cpu_of(pid) - before) / 20)
 
 
 async def _event(port: int, token: str) -> Figure:
@@ -246,7 +246,7 @@ async def _event(port: int, token: str) -> Figure:
         await reader.readuntil(run.id.encode())
         taken.append((time.perf_counter() - began) * 1000)
     line.close()
-    return Figure("from a submit in another process to the client of a stream, p95", _share(taken, 0.95), "ms", 250)
+    return Figure("from a submit in another process to the client of a stream, p95", share_of(taken, 0.95), "ms", 250)
 
 
 async def _streams(port: int, tokens: list[str], pid: int) -> Figure:
@@ -292,6 +292,6 @@ async def _pages(port: int, token: str, kept: int, pid: int) -> list[Figure]:
             await line.send("GET", f"/api/v1/runs{query}")
             taken.append((time.perf_counter() - began) * 1000)
         cpu = 1000 * (cpu_of(pid) - before) / 40
-        figures.append(Figure(f"GET /runs with {kept:,} kept: {name}, p95", _share(taken, 0.95), "ms", 50, cpu=cpu))
+        figures.append(Figure(f"GET /runs with {kept:,} kept: {name}, p95", share_of(taken, 0.95), "ms", 50, cpu=cpu))
     line.close()
     return figures

@@ -195,6 +195,35 @@ class FilterContract(Staged):
         assert times == sorted(times, reverse=True)
         assert len(times) == len(pages) - 1
 
+    async def test_a_brief_page_has_a_cursor_that_goes_on_to_all_runs(self, stage: Stage) -> None:
+        await stage.put(new_run(id="far", key="k"))
+        for _ in range(4):
+            await stage.put(*(new_run() for _ in range(1300)))
+        query, found = RunQuery(key="k", brief=True), list[str]()
+        while True:
+            page = await stage.store.runs(query)
+            assert (page.searched_back_to is None) == (page.cursor is None), "it says how far it has looked"
+            found += ids(page.runs)
+            if page.cursor is None:
+                break
+            query = replace(query, cursor=page.cursor)
+        assert found == ["far"]
+        assert ids((await stage.store.runs(RunQuery(key="k"))).runs) == ["far"], "the whole answer at once"
+
+    async def test_failed_runs_are_listed_by_arrival_in_whatever_order_they_failed(self, stage: Stage) -> None:
+        names = [f"run-{number:02}" for number in range(60)]
+        await stage.put(*(new_run(TASKS[number % 2], id=name, policy=ONCE) for number, name in enumerate(names)))
+        runs = list((await stage.claim(free=60, tasks=TASKS)).runs)
+        random.Random(5).shuffle(runs)
+        for run in runs:
+            await stage.end(run, Cancelled() if run.id.endswith("3") else Failed(ERRORS[0]))
+        failed = [name for name in reversed(names) if not name.endswith("3")]
+        for limit in (1, 2, 7, 100):
+            assert await self.all(stage, RunQuery(state="failed", limit=limit)) == failed
+            assert await self.all(stage, RunQuery(state=("failed", "cancelled"), limit=limit)) == names[::-1]
+            some = await self.all(stage, RunQuery(state="failed", task=TASKS[1], limit=limit))
+            assert some == [name for name in failed if int(name[4:]) % 2]
+
     async def test_a_search_does_not_look_at_secrets(self, stage: Stage) -> None:
         args = b'{"card":"4111222233334444","name":"Ada","deep":[{"api_key":"k-12345"}]}'
         new = new_run(id="pay", args=args)

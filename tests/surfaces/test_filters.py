@@ -21,7 +21,7 @@ def test_the_surfaces_take_the_same_conditions() -> None:
 
     assert ["ids", *FILTER] == list(CONDITIONS) == in_python
     assert on_the_command_line == FILTER, "ids are the arguments of a command"
-    assert list(RunQuery.__struct_fields__) == [*CONDITIONS, "limit", "cursor"]
+    assert list(RunQuery.__struct_fields__) == [*CONDITIONS, "limit", "cursor", "brief"]
 
 
 def test_each_condition_is_an_option_of_each_command(rota: Called) -> None:

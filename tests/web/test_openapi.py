@@ -24,6 +24,13 @@ def test_every_route_is_described() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_run_may_be_gone_wherever_a_path_names_one() -> None:
+    paths = document(ROUTES)["paths"]
+    about_one = [each for path, methods in paths.items() if "/runs/{id}" in path for each in methods.values()]
+    assert len(about_one) > 5
+    assert [each["operationId"] for each in about_one if "410" not in each["responses"]] == []
+
+
 def explore(served: Served, examples: int) -> None:
     """Send requests that fit the document, and requests that do not; every answer has to be one of the document."""
     command = [

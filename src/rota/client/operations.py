@@ -35,7 +35,7 @@ COMMANDS = {
     "resume": Command.RESUME,
     "delete": Command.DELETE,
 }
-CONDITIONS = tuple(name for name in RunQuery.__struct_fields__ if name not in ("limit", "cursor"))
+CONDITIONS = tuple(name for name in RunQuery.__struct_fields__ if name not in ("limit", "cursor", "brief"))
 """The fields of a filter: those of RunQuery that say which runs are found, and in which order."""
 
 

@@ -77,6 +77,9 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     """The most runs in one page."""
     cursor: str | None = None
     """Where the page before ended: its `Page.cursor`."""
+    brief: bool = False
+    """Let a store that has no index by state, task or key look at a bounded number of runs for a page with such
+    conditions, too. Who shows a page to people says so; who needs the whole answer reads on behind the cursor."""
 
     def __post_init__(self) -> None:
         if self.q is not None and not 0 < len(self.q) <= TEXT_LIMIT:

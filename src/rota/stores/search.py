@@ -28,8 +28,10 @@ Found = tuple[Position, Run | None]
 class Search:
     """Gathers one page. `after` is the place behind which the store reads on."""
 
-    def __init__(self, query: RunQuery) -> None:
+    def __init__(self, query: RunQuery, indexed: bool = True) -> None:
+        """`indexed`: whether the store has an index for the states, tasks and the key of the query."""
         self.query = query
+        self._walks = query.walks or (query.brief and not indexed and not query.sorts)
         self._begin = _first_place(query)
         # runs to be sorted are read in the order of arrival, all of them
         self.after = None if query.sorts else self._begin
@@ -47,7 +49,7 @@ class Search:
         if self.query.sorts:
             return SEARCH_ROWS + 1
         missing = self.query.limit + 1 - len(self._found)
-        return min(max(missing, CHUNK // 10), CHUNK) if self.query.walks else missing
+        return min(max(missing, CHUNK // 10), CHUNK) if self._walks else missing
 
     def take(self, some: Sequence[Found], following: Position | None, looked: int | None = None) -> None:
         """Add those of the runs `some` that match. The store reads on behind `following`, None if there are no more
@@ -71,7 +73,7 @@ class Search:
                 f"order={self.query.order!r} sorts at most {SEARCH_ROWS:,} runs here, and more match: narrow the "
                 "filter, or take the order of arrival"
             )
-        if self.goes_on and self.query.walks and (self._looked >= SEARCH_ROWS or time.monotonic() > self._deadline):
+        if self.goes_on and self._walks and (self._looked >= SEARCH_ROWS or time.monotonic() > self._deadline):
             self._stop()
 
     def _stop(self) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from rota.views.shapes import Schema
 from rota.web.problems import MEDIA_TYPE, WORDS, ProblemBody
 from rota.web.rights import Right
-from rota.web.routes import EventText, HtmlText, LinesText, Route
+from rota.web.routes import API, EventText, HtmlText, LinesText, Route
 
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503)
@@ -66,7 +66,8 @@ def _types(routes: Sequence[Route[Any, Any]]) -> list[Any]:
 
 
 def _operation(route: Route[Any, Any], known: dict[Any, Schema], components: dict[str, Schema]) -> Schema:
-    missing = (404,) if "{" in route.path else ()
+    about_run = route.path.startswith(f"{API}/runs/{{id}}")
+    missing = (404, 410) if about_run else (404,) if "{" in route.path else ()  # 410: only the id of the run is kept
     statuses = sorted({*(() if route.open else ALWAYS), *missing, *(WITH_BODY if route.body else ()), *route.also})
     found: Schema = {
         "operationId": route.operation,

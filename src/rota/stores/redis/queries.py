@@ -83,7 +83,8 @@ async def runs(run: RunScript, query: RunQuery) -> Page:
         return of_ids(query, {run.id: run for run in read_runs(found)[0]}, now)
     states = "".join(LETTERS[state] for state in query.states or State)
     order = None if query.sorts or query.order == "created" else query.order
-    search, now = Search(query), 0.0
+    by_arrival = order is None and query.in_group is None
+    search, now = Search(query, not by_arrival or not (query.states or query.tasks or query.key is not None)), 0.0
     while search.goes_on:
         after = search.after
         before = None if after is None else [repr(after.at), after.seq] if order else [None, after.seq]

@@ -91,13 +91,14 @@ SELECT soon.due_at, soon.seq, soon.id FROM json_each(:lanes) AS lane CROSS JOIN 
 WHERE lane.value ->> 5
 ORDER BY 1, 2 LIMIT :wanted
 """
-# Runs that are in no lane: all of them are looked at.
+# Runs that are in no lane: all of them are looked at, each kind in its own index. SQLite would choose the index of all
+# runs of a task, with those that have ended.
 DUE_OTHERS = """
 SELECT due_at, seq, id FROM (
-    SELECT due_at, seq, id, task, state FROM runs WHERE state = 'queued' AND hold = 1
-    UNION ALL SELECT due_at, seq, id, task, state FROM runs WHERE state = 'queued' AND hold = 2
-    UNION ALL SELECT due_at, seq, id, task, state FROM runs WHERE state = 'running'
-    UNION ALL SELECT due_at, seq, id, task, state FROM runs WHERE state = 'paused')
+    SELECT due_at, seq, id, task, state FROM runs INDEXED BY runs_parked WHERE state = 'queued' AND hold = 1
+    UNION ALL SELECT due_at, seq, id, task, state FROM runs INDEXED BY runs_waiting WHERE state = 'queued' AND hold = 2
+    UNION ALL SELECT due_at, seq, id, task, state FROM runs INDEXED BY runs_running WHERE state = 'running'
+    UNION ALL SELECT due_at, seq, id, task, state FROM runs INDEXED BY runs_paused WHERE state = 'paused')
 WHERE state IN (SELECT value FROM json_each(:states)) AND task IN (SELECT value FROM json_each(:tasks))
   AND (due_at, seq) > (:at, :seq)
 ORDER BY due_at, seq LIMIT :wanted

@@ -75,7 +75,7 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             given[name] = given[name] or None  # none named: any, which is no condition
         for name in ("since", "until"):
             given[name] = None if given[name] is None else given[name].timestamp()
-        return RunQuery(**given, limit=limit, cursor=cursor)
+        return RunQuery(**given, limit=limit, cursor=cursor, brief=True)
 
 
 class Listed(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):

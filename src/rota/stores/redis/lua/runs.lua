@@ -9,7 +9,8 @@ local ids, states, tasks, key, limit, group, order =
   request[1], request[2], request[3], request[4], request[5], request[7], request[8]
 local place = request[6] or {}
 local before = place[2] or math.huge
-local LEASES, OUTSIDE = ROOT .. "leases", 5000
+local LEASES, OUTSIDE, FAILURES = ROOT .. "leases", 5000, 32000
+local SORT = redis.REDIS_VERSION_NUM and "SORT_RO" or "SORT" -- Redis 6.2 has only the one, later scripts may only use the other
 local answer, looked, wanted = {}, 0, {}
 for _, task in ipairs(tasks or {}) do wanted[task] = true end
 
@@ -41,12 +42,14 @@ local function read(found)
   return read_in_order(found)
 end
 
+-- The arrival numbers of a bucket are known, so that the newest runs are asked for first: nothing has to be sorted.
 local function read_bucket(bucket)
-  local all, found = call("HGETALL", ROOT .. "o:" .. bucket), {}
-  for i = 1, #all, 2 do
-    if tonumber(all[i]) < before then found[#found + 1] = { tonumber(all[i]), all[i + 1] } end
+  local first, seqs, found = bucket * BUCKET, {}, {}
+  for seq = math.min(first + BUCKET, before) - 1, first, -1 do seqs[#seqs + 1] = seq end
+  for i, id in ipairs(#seqs > 0 and call("HMGET", ROOT .. "o:" .. bucket, unpack(seqs)) or {}) do
+    if id then found[#found + 1] = { seqs[i], id } end
   end
-  return read(found), #found
+  return read_in_order(found), #found
 end
 
 -- If few runs are running, their leases find them faster than a read of all runs.
@@ -57,6 +60,47 @@ local function read_running()
     if readable and seq < before then found[#found + 1] = { seq, id } end
   end
   return read(found) or 0
+end
+
+-- The arrival numbers in the sorted sets `keys` that come before the place, sorted; of the first page only the last of each
+-- set, which the server sorts. The second value is the number down to which all are known.
+local function arrivals(keys)
+  local seqs, horizon, most = {}, 0, 4 * limit
+  for _, key_ in ipairs(keys) do
+    local first = before == math.huge
+    local some = first and call(SORT, key_, "DESC", "LIMIT", 0, most) or call("ZRANGE", key_, 0, -1)
+    if first and #some == most then horizon = math.max(horizon, tonumber(some[most])) end
+    for _, text in ipairs(some) do
+      local seq = tonumber(text)
+      if seq < before then seqs[#seqs + 1] = seq end
+    end
+  end
+  table.sort(seqs)
+  return seqs, horizon
+end
+
+-- Ended runs that did not succeed are in sets of their own: a walk to the few failures would pass all other runs. Nil if there
+-- are too many to sort.
+local function read_unsuccessful()
+  local keys, count, found, last = {}, 0, {}, nil
+  for i, task in ipairs(tasks or call("ZRANGE", ROOT .. "histories", 0, -1)) do
+    keys[i] = ROOT .. "failed:" .. task
+    count = count + call("ZCARD", keys[i])
+  end
+  if count > FAILURES then return end
+  local seqs, horizon = arrivals(keys)
+  for i = #seqs, math.max(1, #seqs - READ_AT_ONCE + 1), -1 do
+    if seqs[i] < horizon then break end
+    last = seqs[i]
+    found[#found + 1] = { last, call("HGET", ROOT .. "o:" .. math.floor(last / BUCKET), last) or "" }
+    if #found == limit then
+      local stopped = read_in_order(found)
+      if stopped then return stopped end
+      found = {}
+    end
+  end
+  local more = last and last ~= seqs[1] or horizon > 0
+  return read_in_order(found) or (more and last) or 0
 end
 
 local function read_group()
@@ -231,6 +275,6 @@ elseif group then
 elseif states == "r" and call("HLEN", LEASES) <= READ_AT_ONCE then
   next_ = read_running()
 else
-  next_ = read_back()
+  next_ = not states:find("[^fc]") and read_unsuccessful() or read_back()
 end
 return { instant(now), next_ > 0 and { false, next_ } or false, looked, answer }
