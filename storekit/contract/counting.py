@@ -183,11 +183,19 @@ class DueCountContract(Staged):
 
     async def test_due_runs_are_counted_by_task_and_queue(self, stage: Stage) -> None:
         assert await self.due(stage) == []
-        await stage.put(new_run(), new_run(priority=5), new_run(delay=60), new_run("other:x", queue="gpu"))
-        assert await self.due(stage) == [DueCount(GREET, "default", 2), DueCount("other:x", "gpu", 1)]
+        first, other = new_run(), new_run("other:x", queue="gpu")
+        await stage.put(first)
+        stage.wait(1)
+        await stage.put(new_run(priority=5), new_run(delay=60), other)
+        since = [(await stage.see(run)).due_at for run in (first, other)]
+        gpu = DueCount("other:x", "gpu", 1, since[1])
+        assert await self.due(stage) == [DueCount(GREET, "default", 2, since[0]), gpu]
         stage.wait(61)
-        assert await self.due(stage) == [DueCount(GREET, "default", 3), DueCount("other:x", "gpu", 1)]
-        assert (await stage.store.rows(DueCount, RowQuery(limit=1))).items == [DueCount(GREET, "default", 3)]
+        later = DueCount(GREET, "default", 3, since[0])
+        assert await self.due(stage) == [later, gpu]
+        assert (await stage.store.rows(DueCount, RowQuery(limit=1))).items == [later]
+        assert (await stage.store.rows(DueCount, RowQuery(task="other:x"))).items == [gpu]
+        assert (await stage.store.rows(DueCount, RowQuery(task="none"))).items == []
 
     async def test_what_is_leased_paused_parked_or_waits_is_not_due(self, stage: Stage) -> None:
         await stage.declare(Limit(per_key=1))
@@ -205,4 +213,4 @@ class DueCountContract(Staged):
         await stage.put(*(new_run(share=share) for share in ("a", "b", "b")), new_run())
         stage.wait(600)
         (found,) = await self.due(stage)
-        assert found == DueCount(GREET, "default", 5)
+        assert (found.task, found.queue, found.count) == (GREET, "default", 5)

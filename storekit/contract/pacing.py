@@ -2,10 +2,12 @@
 
 import pytest
 
+from rota.domain.gates import RateState
 from rota.domain.lifecycle import Released, Succeeded
 from rota.domain.policy import Limit, Rate
 from rota.domain.run import Run
-from rota.store import Claim
+from rota.domain.spec import TaskSpec
+from rota.store import Claim, RateRow, RowQuery
 from storekit.contract.parking import REMOVALS, Removal
 from storekit.contract.stage import GREET, Stage, Staged, ids, new_run
 
@@ -62,6 +64,26 @@ class RateContract(Staged):
             stage.wait(lull)
             counts.append(len((await self.start_all(stage))[0]))
         assert counts == [3, 1, 2, 3]
+
+    async def test_what_is_left_of_a_rate_can_be_read(self, stage: Stage) -> None:
+        async def full_at(task: str, key: str | None = None) -> float | None:
+            rows = (await stage.store.rows(RateRow, RowQuery(task=task, key=key))).items
+            assert [(row.task, row.key) for row in rows] in ([], [(task, key or "")])
+            return rows[0].full_at if rows else None
+
+        await stage.declare(rate=Rate(6, per=600, burst=3))
+        assert await full_at(GREET) is None
+        await stage.put(*(new_run() for _ in range(12)))
+        started = (await self.start_all(stage))[0]
+        full = await full_at(GREET)
+        assert full == pytest.approx((started[0].claimed_at or 0.0) + 300)
+        assert RateState(full or 0.0).tokens(Rate(6, per=600, burst=3), await stage.now()) == 0
+        assert [await full_at(GREET, "k"), await full_at("other:x")] == [None, None]
+        await stage.store.declare([TaskSpec("keyed", rate=EACH)])
+        await stage.put(new_run("keyed", key="k"))
+        (run,) = (await stage.claim(tasks=["keyed"])).runs
+        assert await full_at("keyed", "k") == pytest.approx((run.claimed_at or 0.0) + 100)
+        assert [await full_at("keyed"), await full_at("keyed", "l"), await full_at("\0")] == [None, None, None]
 
     async def test_each_key_has_a_rate_of_its_own(self, stage: Stage) -> None:
         await stage.declare(rate=EACH)

@@ -159,18 +159,20 @@ async def test_requests_and_verbs_of_the_store_are_timed(caller: Caller) -> None
     assert seen["rota_store_info", "kind=memory"] == 1
 
 
-async def test_a_store_that_does_not_sort_so_many_held_runs_leaves_only_the_age_out(
+async def test_the_age_of_due_runs_is_seen_however_many_others_wait_or_are_held(
     valkey: RedisServer, namespace: str
 ) -> None:
     app = Rota(valkey.url, namespace=namespace)
     async with app.client() as client:
-        first = new_run("fetch", delay=60)
+        first = new_run("fetch")
         await client.put([first, *(new_run("fetch", needs=(first.id,)) for _ in range(5001))])
+        await client.put([*(new_run("fetch") for _ in range(200)), new_run("send")])
         transport = httpx.ASGITransport(asgi(app, by_role, hosts=[]))
         headers = {"Authorization": "Bearer viewer"}
         async with httpx.AsyncClient(transport=transport, base_url=HOST, headers=headers) as http:
             seen = await scrape(http)
-            task = await http.get("/api/v1/tasks/fetch")
-    assert seen["rota_runs_queued", "task=fetch"] == 5002
-    assert not [name for name, _ in seen if name == "rota_oldest_due_seconds"]
-    assert task.json()["queued"] == 5002
+            task = (await http.get("/api/v1/tasks/fetch")).json()
+            run = (await http.get(f"/api/v1/runs/{first.id}")).json()
+    assert seen["rota_runs_queued", "task=fetch"] == 5202
+    assert seen["rota_oldest_due_seconds", "task=fetch"] > seen["rota_oldest_due_seconds", "task=send"] > 0
+    assert (task["queued"], task["oldest_due_at"]) == (5202, run["due_at"])

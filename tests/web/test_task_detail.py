@@ -1,6 +1,10 @@
 """One task over HTTP, with what happens to it now; the same numbers as the metrics have."""
 
-from rota import Limit, Rota
+from datetime import datetime
+
+import pytest
+
+from rota import Limit, Rate, Rota
 from rota.domain.spec import TaskSpec
 from rota.store import ClaimRequest, Report, Tally
 from storekit.contract.stage import new_run
@@ -38,6 +42,24 @@ async def test_a_task_says_what_waits_who_could_start_it_and_which_limits_are_ta
     seen = await scrape(http)
     assert (seen["rota_task_workers", "task=fetch"], seen["rota_task_workers", "task=send"]) == (1, 2)
     assert seen["rota_oldest_due_seconds", "task=fetch"] > 0 == seen["rota_oldest_due_seconds", "task=send"]
+
+
+async def test_a_task_with_a_rate_says_what_is_left_of_it(app: Rota, caller: Caller) -> None:
+    client, http = app.client(), caller("viewer")
+    rate = Rate(2, per=3600, burst=2)
+    keyed = TaskSpec("keyed", executor="async", rate=Rate(1, per_key=True))
+    await client.declare([TaskSpec("fetch", executor="async", rate=rate), keyed])
+    whole = (await http.get("/api/v1/tasks/fetch")).json()["rate_left"]
+    assert whole["left"] == 2
+    await client.put([new_run("fetch") for _ in range(3)])
+    runs = (await (await client.store()).claim(ClaimRequest("ada", 1, ["fetch"], 1, 30))).runs
+    assert (await http.get("/api/v1/tasks/fetch")).json()["rate_left"]["left"] == 1
+    await (await client.store()).claim(ClaimRequest("ada", 2, ["fetch"], 2, 30))
+    used = (await http.get("/api/v1/tasks/fetch")).json()["rate_left"]
+    assert used["left"] == 0
+    opens = datetime.fromisoformat(used["opens_at"]).timestamp()
+    assert opens == pytest.approx((runs[0].claimed_at or 0.0) + 1800, abs=0.001)
+    assert [(await http.get(f"/api/v1/tasks/{name}")).json()["rate_left"] for name in ("add", "keyed")] == [None, None]
 
 
 async def test_nothing_of_a_paused_task_could_start_and_an_override_is_the_limit(app: Rota, caller: Caller) -> None:

@@ -82,6 +82,7 @@ from rota.store.values import Freeze as Freeze
 from rota.store.values import Hint as Hint
 from rota.store.values import MarkRow as MarkRow
 from rota.store.values import Plan as Plan
+from rota.store.values import RateRow as RateRow
 from rota.store.values import Reply as Reply
 from rota.store.values import Scope as Scope
 from rota.store.values import Swept as Swept

@@ -50,8 +50,8 @@ class Reads(Protocol):
     """The verbs that only read. A store has them, and so has a client."""
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, Freeze, Fan, Total, DueCount, DecisionCount or
-        AuditEntry (both latest first)."""
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, Freeze, Fan, Total, DueCount, RateRow (of one
+        `task` and `key`, or of the task itself), DecisionCount or AuditEntry (both latest first)."""
         ...
 
     async def stats(self, minutes: int | None = 60, every: int = MINUTE) -> Reply[Stat]:

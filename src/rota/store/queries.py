@@ -246,7 +246,7 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     names: Sequence[str] | None = None
     """Only the rows with these names."""
     task: str | None = None
-    """Only the schedules, marks or decision counts of this task."""
+    """Only the schedules, marks, decision counts or counts of due runs of this task."""
     key: str | None = None
     """Only the marks or decision counts of this key."""
     after: str = ""

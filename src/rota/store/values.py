@@ -165,11 +165,22 @@ class Hint(Struct, frozen=True):
 
 
 class DueCount(Struct, frozen=True, order=True, array_like=True):
-    """How many runs of one task and queue are due now and have no hold: free workers could start them."""
+    """How many runs of one task and queue are due now and have no hold: free workers could start them. The first of
+    them is due `since` then."""
 
     task: str
     queue: str
     count: int
+    since: float
+
+
+class RateRow(Struct, frozen=True):
+    """The state of the rate of a task, or of one of its keys: the bucket is full again at `full_at`, if nothing more
+    starts. `key` is "" for the task's own rate."""
+
+    task: str
+    key: str
+    full_at: float
 
 
 class Depth(Struct, frozen=True):

@@ -9,17 +9,14 @@ from msgspec.structs import asdict
 
 from rota.client.client import Client
 from rota.client.fleet import Fleet
-from rota.domain.run import Run, State
+from rota.domain.gates import RateState
+from rota.domain.policy import Rate
 from rota.domain.spec import TaskSpec
-from rota.errors import InvalidOptions
-from rota.store import Depth, Reads, RunQuery, WorkerSeen
+from rota.store import Depth, DueCount, RateRow, RowQuery, WorkerSeen
 from rota.views.stats import StatView, read_stats, stat_views
 from rota.views.tasks import TaskView
 from rota.views.values import iso
 from rota.why.evidence import shared_limits
-
-FIRST_DUE = 100
-"""So many queued runs, the first due first, are looked at for the oldest one of each task."""
 
 
 class LimitUse(Struct, frozen=True):
@@ -29,6 +26,13 @@ class LimitUse(Struct, frozen=True):
     name: str | None
     total: int
     used: int
+
+
+class RateLeft(Struct, frozen=True):
+    """How many runs the task's rate lets start now, and from when on it lets the next one start."""
+
+    left: int
+    opens_at: str
 
 
 class LastHour(Struct, frozen=True):
@@ -42,32 +46,25 @@ class LastHour(Struct, frozen=True):
 
 
 class TaskDetail(TaskView, frozen=True, kw_only=True):
-    """A task, and what happens to it now. `oldest_due_at`: since when a run could have started; None if none could, or
-    if a store cannot say it because too many runs are held. `workers`: those that are alive and know the task.
-    `limits_used`: of the limits in force that have a total."""
+    """A task, and what happens to it now. `oldest_due_at`: since when a run could have started; None if none could.
+    `workers`: those that are alive and know the task.
+    `limits_used`: of the limits in force that have a total. `rate_left`: None without a rate, or if each key has its
+    own."""
 
     oldest_due_at: str | None
     workers: int
     limits_used: tuple[LimitUse, ...]
+    rate_left: RateLeft | None
     last_hour: LastHour
 
 
-async def first_due(store: Reads, task: str | None = None) -> Sequence[Run] | None:
-    """Return the queued runs that are due first, of one task or of all; None if so many runs are held that the store
-    does not sort them."""
-    try:
-        return (await store.runs(RunQuery(task=task, state=[State.QUEUED], order="due", limit=FIRST_DUE))).runs
-    except InvalidOptions:
-        return None
-
-
-def oldest_due(runs: Iterable[Run], specs: Iterable[TaskSpec], now: float) -> dict[str, float]:
+def oldest_due(due: Iterable[DueCount], specs: Iterable[TaskSpec]) -> dict[str, float]:
     """Return since when a run of each task could have started. Nothing of a task that is paused or disabled could."""
     off = {spec.name for spec in specs if spec.starts_nothing}
     found: dict[str, float] = {}
-    for run in runs:
-        if run.due_at <= now and not run.needs and run.task not in off:
-            found[run.task] = min(found.get(run.task, run.due_at), run.due_at)
+    for one in due:
+        if one.task not in off:
+            found[one.task] = min(found.get(one.task, one.since), one.since)
     return found
 
 
@@ -78,10 +75,11 @@ def knowing(alive: Iterable[WorkerSeen]) -> Counter[str]:
 
 async def task_detail(client: Client, view: TaskView, spec: TaskSpec, depths: Sequence[Depth]) -> TaskDetail:
     """`spec` is what is in force for the task of `view`; `depths` are those of all tasks."""
-    due, workers, stats, shared = await asyncio.gather(
-        first_due(client, view.task),
+    due, workers, stats, rates, shared = await asyncio.gather(
+        client.rows(DueCount, RowQuery(task=view.task)),
         client.rows(WorkerSeen),
         read_stats(client, 60, "all"),
+        client.rows(RateRow, RowQuery(task=view.task, key="")),
         shared_limits(client, spec, depths),
     )
     own = spec.in_force().limit
@@ -91,11 +89,19 @@ async def task_detail(client: Client, view: TaskView, spec: TaskSpec, depths: Se
     counted = stat_views((stat for stat in stats.items if stat.tally.task == view.task), whole=True)
     return TaskDetail(
         **asdict(view),
-        oldest_due_at=iso(oldest_due(due or (), [spec], stats.now).get(view.task)),
+        oldest_due_at=iso(oldest_due(due.items, [spec]).get(view.task)),
         workers=knowing(Fleet(workers.now, workers.items).alive)[view.task],
         limits_used=tuple(uses),
+        rate_left=_rate_left(spec.in_force().rate, rates.items, stats.now),
         last_hour=_last_hour(counted[0]) if counted else LastHour(),
     )
+
+
+def _rate_left(rate: Rate | None, rows: Sequence[RateRow], now: float) -> RateLeft | None:
+    if rate is None or rate.per_key:
+        return None
+    state = RateState(rows[0].full_at if rows else 0.0)
+    return RateLeft(state.tokens(rate, now), iso(max(now, state.opens_at(rate))))
 
 
 def _last_hour(counted: StatView) -> LastHour:

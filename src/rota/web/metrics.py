@@ -20,7 +20,6 @@ from prometheus_client.registry import Collector
 from rota.client.fleet import is_alive
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Reason
-from rota.domain.run import Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreError
@@ -37,7 +36,7 @@ from rota.store import (
     bucket,
     bucket_seconds,
 )
-from rota.views.task_detail import first_due, knowing, oldest_due
+from rota.views.task_detail import knowing, oldest_due
 from rota.web.labels import Labels
 from rota.web.troubles import late_deadlines, open_breakers
 
@@ -67,8 +66,6 @@ class Seen(Struct, frozen=True):
     specs: Sequence[TaskSpec]
     schedules: Sequence[Schedule]
     workers: Sequence[WorkerSeen]
-    first_due: Sequence[Run] | None = ()
-    """None: the store does not sort them, because too many runs are held."""
     counts: Sequence[Total] = ()
     due: Sequence[DueCount] = ()
     breakers: Mapping[str, int] = {}
@@ -79,8 +76,8 @@ class Seen(Struct, frozen=True):
 
 async def read(store: Reads) -> Seen:
     """Look at the store once: reads that are sent together share their way."""
-    (stats, depths, due), (specs, schedules, workers, counts, due_counts) = await asyncio.gather(
-        asyncio.gather(store.stats(None), store.depths(), first_due(store)),
+    (stats, depths), (specs, schedules, workers, counts, due_counts) = await asyncio.gather(
+        asyncio.gather(store.stats(None), store.depths()),
         asyncio.gather(
             store.rows(TaskSpec),
             store.rows(Schedule),
@@ -96,7 +93,6 @@ async def read(store: Reads) -> Seen:
         specs=specs.items,
         schedules=schedules.items,
         workers=[worker for worker in workers.items if is_alive(worker, stats.now)],
-        first_due=due,
         counts=counts.items,
         due=due_counts.items,
     )
@@ -230,7 +226,7 @@ def _unserved(seen: Seen, known: Callable[[str], str]) -> Iterator[Metric]:
     """Yield what a depth does not tell: whether runs that could start do not, and whether anybody could start them."""
     ages = dict.fromkeys((known(depth.task) for depth in seen.depths), 0.0)
     served = dict.fromkeys(ages, 0)
-    for name, due_at in oldest_due(seen.first_due or (), seen.specs, seen.now).items():
+    for name, due_at in oldest_due(seen.due, seen.specs).items():
         ages[known(name)] = max(ages.get(known(name), 0.0), seen.now - due_at)
     for name, count in knowing(seen.workers).items():
         if known(name) in served:
@@ -238,8 +234,7 @@ def _unserved(seen: Seen, known: Callable[[str], str]) -> Iterator[Metric]:
     oldest = GaugeMetricFamily("rota_oldest_due_seconds", "For how long a run could have started.", labels=["task"])
     workers = GaugeMetricFamily("rota_task_workers", "Workers that are alive and know the task.", labels=["task"])
     for task in sorted(ages):
-        if seen.first_due is not None:
-            oldest.add_metric([task], ages[task])
+        oldest.add_metric([task], ages[task])
         workers.add_metric([task], served.get(task, 0))
     yield from (oldest, workers)
 

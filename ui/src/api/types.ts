@@ -1264,6 +1264,7 @@ export interface TaskDetail {
   oldest_due_at: string | null;
   workers: number;
   limits_used: TaskDetailLimitsUsed[];
+  rate_left: TaskDetailRateLeft | null;
   last_hour: TaskDetailLastHour;
 }
 
@@ -1278,6 +1279,11 @@ export interface TaskDetailLimitsUsed {
   name: string | null;
   total: number;
   used: number;
+}
+
+export interface TaskDetailRateLeft {
+  left: number;
+  opens_at: string;
 }
 
 export interface TaskKeep {

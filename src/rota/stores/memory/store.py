@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from itertools import islice
@@ -262,7 +262,10 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     if kind is port.Total:
         return book.totals.all()[: query.limit]
     if kind is port.DueCount:
-        return _due_counts(book)[: query.limit]
+        return [row for row in _due_counts(book) if query.task in (None, row.task)][: query.limit]
+    if kind is port.RateRow:
+        full_at = book.rate(query.task or "", query.key or "").full_at
+        return [port.RateRow(query.task or "", query.key or "", full_at)] if full_at else []
     if kind is port.Freeze:
         return [frozen] if (frozen := book.frozen()) is not None else []
     kinds: dict[type, dict[str, Any]] = {
@@ -280,12 +283,11 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
 
 
 def _due_counts(book: MemoryBook) -> list[port.DueCount]:
-    counts = Counter(
-        (run.task, run.queue)
-        for run in book.runs.values()
-        if run.state is State.QUEUED and not (run.needs or run.parked) and run.due_at <= book.now
-    )
-    return sorted(port.DueCount(task, queue, count) for (task, queue), count in counts.items())
+    due: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for run in book.runs.values():
+        if run.state is State.QUEUED and not (run.needs or run.parked) and run.due_at <= book.now:
+            due[run.task, run.queue].append(run.due_at)
+    return sorted(port.DueCount(task, queue, len(times), min(times)) for (task, queue), times in due.items())
 
 
 def _about(row: DecisionCount | port.MarkRow, query: port.RowQuery) -> bool:

@@ -37,8 +37,13 @@ GROUP BY task
 """
 
 DUE_COUNTS = """
-SELECT task, queue, count(*) AS count FROM {schema}.queue
+SELECT task, queue, count(*) AS count, min(due_at) AS since FROM {schema}.queue
 WHERE hold = 0 AND due_at <= {schema}.now_of($1, $2, false) GROUP BY task, queue LIMIT $3
+"""
+DUE_COUNTS_OF_TASK = DUE_COUNTS.replace("GROUP BY", "AND task = $4 GROUP BY")
+
+RATES = """
+SELECT task, key, full_at FROM {schema}.rates WHERE task = $3 AND key = $4 ORDER BY version DESC LIMIT 1
 """
 
 STATS = """

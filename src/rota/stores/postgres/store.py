@@ -321,17 +321,25 @@ class PostgresStore:
         return port.Reply(row["now"], list(row["answers"]))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
+        query = possible_rows(query)
         if kind is port.Total:
             now, found = await self._read(
                 queries.TOTALS, "ORDER BY found.what, found.name, found.reason", [query.limit]
             )
             return port.Reply(now, [port.Total(*row[1:]) for row in found])  # type: ignore[misc]
         if kind is port.DueCount:
-            now, found = await self._read(queries.DUE_COUNTS, "ORDER BY found.task, found.queue", [query.limit])
-            counts = [port.DueCount(row["task"], row["queue"] or DEFAULT_QUEUE, row["count"]) for row in found]
+            of = queries.DUE_COUNTS if query.task is None else queries.DUE_COUNTS_OF_TASK
+            values = [query.limit] if query.task is None else [query.limit, query.task]
+            now, found = await self._read(of, "ORDER BY found.task, found.queue", values)
+            counts = [
+                port.DueCount(row["task"], row["queue"] or DEFAULT_QUEUE, row["count"], row["since"]) for row in found
+            ]
             return port.Reply(now, counts)  # type: ignore[arg-type]
+        if kind is port.RateRow:
+            now, found = await self._read(queries.RATES, "", [query.task or "", query.key or ""])
+            return port.Reply(now, [port.RateRow(*row[1:]) for row in found])  # type: ignore[misc]
         rows = queries.ROWS[kind]
-        now, found = await self._read(*rows.query(possible_rows(query)))
+        now, found = await self._read(*rows.query(query))
         named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
         if kind is port.Freeze:
             found = [row for row in found if row["until"] is None or row["until"] > now]

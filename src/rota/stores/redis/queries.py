@@ -1,7 +1,7 @@
 """Reads: runs (newest first, page by page), rows and counts. A long read is several short scripts, because the server
 serves nobody else while a script runs."""
 
-from collections import Counter
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -26,6 +26,7 @@ from rota.store import (
     Orders,
     Page,
     Position,
+    RateRow,
     Reply,
     Report,
     RowQuery,
@@ -259,11 +260,21 @@ async def _read_totals(run: RunScript, query: RowQuery) -> tuple[float, list[Tot
 
 async def _read_due(run: RunScript, query: RowQuery) -> tuple[float, list[DueCount]]:
     now, flat = await run("due")
-    counts: Counter[tuple[str, str]] = Counter()
-    for lane, count in _numbers(flat).items():  # lanes of several priorities, and of shares, belong to one queue
-        task, queue, *_ = [*lane.partition(":")[2].split("\0"), ""]
-        counts[task, queue or DEFAULT_QUEUE] += count
-    return now, sorted(DueCount(task, queue, count) for (task, queue), count in counts.items())
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    for lane, count, head in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
+        named: str = lane.decode()
+        task, queue, *_ = [*named.partition(":")[2].split("\0"), ""]
+        place = task, queue or DEFAULT_QUEUE
+        others, since = found.get(place, (0, math.inf))  # lanes of several priorities, and of shares, have one queue
+        found[place] = others + int(count), min(since, float(head))
+    rows = sorted(DueCount(*place, *counted) for place, counted in found.items() if query.task in (None, place[0]))
+    return now, rows[: query.limit]
+
+
+async def _read_rate(run: RunScript, query: RowQuery) -> tuple[float, list[RateRow]]:
+    task, key = query.task or "", query.key or ""
+    now, full_at = await run("rate", pack([task, key]))
+    return now, [RateRow(task, key, float(full_at))] if full_at else []
 
 
 async def _read_audit(run: RunScript, query: RowQuery) -> tuple[float, list[AuditEntry]]:
@@ -279,6 +290,7 @@ def _read_entry(packed: bytes) -> AuditEntry:
 _KINDS: dict[type, Any] = {
     Total: _read_totals,
     DueCount: _read_due,
+    RateRow: _read_rate,
     Fan: _read_fans,
     AuditEntry: _read_audit,
     Freeze: _read_freeze,

@@ -17,7 +17,7 @@ from rota.store import SLOTS_KEPT
 from rota.stores import bounds, fields
 from rota.stores.redis import rows
 
-READS = frozenset({"runs", "rows", "stats", "depths", "due"})
+READS = frozenset({"runs", "rows", "stats", "depths", "due", "rate"})
 GROWS = frozenset({"put", "fire", "schedule", "mark", "fan"})
 """Verbs that a server refuses when its memory is full. It runs all others, so that workers can end the runs that are
 there. `declare` is not refused, because no worker starts without it; what it adds is small and bounded by the code."""

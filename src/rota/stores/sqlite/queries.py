@@ -20,6 +20,7 @@ from rota.store import (
     MarkRow,
     Page,
     Position,
+    RateRow,
     Reply,
     RowQuery,
     RunQuery,
@@ -119,8 +120,9 @@ SELECT json_group_array(json_object('task', task, 'queued', queued, 'running', r
 
 # In the due index alone.
 DUE_COUNTS = """
-SELECT task, queue, count(*) FROM runs WHERE state = 'queued' AND hold = 0 AND due_at <= ? GROUP BY task, queue
-ORDER BY task, queue LIMIT ?
+SELECT task, queue, count(*), min(due_at) FROM runs
+WHERE state = 'queued' AND hold = 0 AND due_at <= :now{which} GROUP BY task, queue
+ORDER BY task, queue LIMIT :limit
 """
 
 # :task and :key are NULL if the query does not name them. {which} is _NAMED or _BEHIND, so that each uses the index.
@@ -155,6 +157,7 @@ STATS = """
 SELECT json_group_array(json_array(every, minute, task, origin, tally)) FROM (
     SELECT * FROM rollups WHERE every = ? AND minute >= ? ORDER BY minute, task, origin)
 """
+RATES = "SELECT task, key, full_at FROM rates WHERE task = ? AND key = ?"
 TOTALS = "SELECT what, name, reason, count FROM totals ORDER BY what, name, reason LIMIT ?"
 ROWS: dict[type, str] = {
     TaskSpec: SPECS,
@@ -254,9 +257,14 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
     if kind is Total:
         return Reply(tx.now, _totals(tx, query.limit))  # type: ignore[arg-type]
     if kind is DueCount:
-        found = tx.connection.execute(DUE_COUNTS, [tx.now, query.limit])
-        counts: Any = [DueCount(task, queue or DEFAULT_QUEUE, count) for task, queue, count in found]
+        which = "" if query.task is None else " AND task = :task"
+        wanted = {"now": tx.now, "task": query.task, "limit": query.limit}
+        found = tx.connection.execute(DUE_COUNTS.replace("{which}", which), wanted)
+        counts: Any = [DueCount(task, queue or DEFAULT_QUEUE, count, since) for task, queue, count, since in found]
         return Reply(tx.now, counts)
+    if kind is RateRow:
+        found = tx.connection.execute(RATES, [query.task, query.key or ""])
+        return Reply(tx.now, [RateRow(*row) for row in found])  # type: ignore[misc]
     names = None if query.names is None else to_json(list(query.names))
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
