@@ -56,11 +56,13 @@ def decision_row(decision: DecisionCount) -> DecisionRow:
 
 
 def why_view(why: Why) -> Record:
-    """Return the answer, whether something holds the work back (`held`), and the facts in the order of the answer."""
+    """Return the answer, whether something holds the work back (`held`), when that changes by itself (`changes_at`),
+    and the facts in the order of the answer."""
     return {
         "subject": why.subject,
         "kind": why.kind,
         "answer": why.answer,
         "held": why.held,
+        "changes_at": iso(why.changes_at),
         "facts": [record(fact) for fact in why.facts],
     }

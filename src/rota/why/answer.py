@@ -13,6 +13,13 @@ def first_hold(facts: Iterable[Fact]) -> Fact | None:
     return next((fact for fact in facts if fact.holds), None)
 
 
+def changes_at(facts: Iterable[Fact], ticks: Iterable[float] = ()) -> float | None:
+    """Return when the answer changes by itself: with the end of what it names; if nothing holds, with the next of
+    `ticks`."""
+    hold = first_hold(facts)
+    return min(ticks, default=None) if hold is None else hold.until
+
+
 UNITS = ((86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
 LONG = 200
 """Characters of an error's text in an answer; the facts quote all of it."""

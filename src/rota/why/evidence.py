@@ -13,7 +13,7 @@ from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec, unique_row
 from rota.errors import InvalidOptions
-from rota.store import Depth, Freeze, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
+from rota.store import Depth, Freeze, MarkRow, RateRow, Reads, RowQuery, RunQuery, WorkerSeen
 from rota.why.needs import Awaited, follow
 
 T = TypeVar("T")
@@ -66,6 +66,8 @@ class Evidence(Struct, frozen=True):
     windows: Mapping[str, float] = {}
     """Of the keys that a success `within` a window keeps out, or kept out: until when."""
     shared: Sequence[Shared] = ()
+    rate: RateRow | None = None
+    """If the task has a rate: its state, or that of the key if each key has its own."""
     beside: Sequence[Run] = ()
     """If `first` has a share: the queued runs of the task that are due for longest, of all shares."""
 
@@ -174,8 +176,16 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         holders=await _holders(store, decisions) if specs and specs[0].guards.unique_in else {},
         windows=await _windows(store, specs[0], decisions) if specs else {},
         shared=await shared_limits(store, specs[0], depths) if specs else [],
+        rate=None if not specs else await _rate(store, specs[0].in_force(), key if first is None else first.key),
         beside=await _beside(store, first),
     )
+
+
+async def _rate(store: Reads, spec: TaskSpec, key: str | None) -> RateRow | None:
+    if spec.rate is None:
+        return None
+    query = RowQuery(task=spec.name, key=key if spec.rate.per_key else "")
+    return next(iter((await store.rows(RateRow, query)).items), None)
 
 
 async def _beside(store: Reads, first: Run | None) -> Sequence[Run]:

@@ -10,11 +10,11 @@ from rota.domain.text import did_you_mean
 from rota.errors import UnknownTask
 from rota.store import Reads, RowQuery, RunQuery
 from rota.why import facts
-from rota.why.answer import Fact, Why, at, away, first_hold
+from rota.why.answer import Fact, Why, at, away, changes_at, first_hold
 from rota.why.evidence import Evidence, gather
 from rota.why.headlines import ended_words, head_of_schedule, head_of_task
 from rota.why.needs import again
-from rota.why.schedules import about_schedule, about_schedules
+from rota.why.schedules import about_schedule, about_schedules, coming
 
 WHOLE = 4_000
 """Characters of an error: all that a run keeps of it."""
@@ -54,7 +54,8 @@ def _of_task(seen: Evidence) -> Why:
         *facts.about_last(seen),
     ]
     subject = seen.task if seen.key is None else f"{seen.task} {seen.key}"
-    return Why(subject, "task", head_of_task(seen, found), tuple(found))
+    ticks = [] if seen.unfinished else coming(seen.own_schedules, seen.now)
+    return Why(subject, "task", head_of_task(seen, found), tuple(found), changes_at(found, ticks))
 
 
 async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
@@ -71,7 +72,8 @@ async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
         *facts.about_decisions(seen),
         *facts.about_last(seen),
     ]
-    return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), tuple(found))
+    changes = changes_at(found, coming([schedule], seen.now))
+    return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), tuple(found), changes)
 
 
 async def _of_run(store: Reads, run: Run) -> Why:
@@ -93,7 +95,8 @@ async def _of_run(store: Reads, run: Run) -> Why:
         ]
         otherwise = "nothing holds it up: it starts as soon as a seat is free"
     hold = first_hold(found)
-    return Why(run.id, f"run of {run.task}", otherwise if hold is None else hold.text, tuple(found))
+    answer = otherwise if hold is None else hold.text
+    return Why(run.id, f"run of {run.task}", answer, tuple(found), changes_at(found))
 
 
 def _running(run: Run, seen: Evidence) -> list[Fact]:

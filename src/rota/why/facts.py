@@ -6,9 +6,11 @@ from itertools import takewhile
 from rota.client.fleet import is_blocked, nobody, stranded_words
 from rota.domain.activity import touch_guards
 from rota.domain.decision import DecisionCount, Reason
+from rota.domain.gates import RateState
 from rota.domain.guards import cooldown_reason
 from rota.domain.joins import REPLACED
 from rota.domain.once import period_of
+from rota.domain.policy import Rate
 from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.spec import TaskSpec
 from rota.domain.text import coarse, plural
@@ -93,7 +95,8 @@ def about_freeze(seen: Evidence) -> Iterator[Fact]:
         return
     by, note = f" by {freeze.by}" if freeze.by else "", f": {quoted(freeze.note)}" if freeze.note else ""
     end = "`rota thaw` ends it" if freeze.until is None else f"until {at(freeze.until, seen.now)}, or `rota thaw`"
-    yield Fact("freeze", f"nothing starts here: frozen {at(freeze.since, seen.now)}{by}{note}; {end}", True)
+    words = f"nothing starts here: frozen {at(freeze.since, seen.now)}{by}{note}; {end}"
+    yield Fact("freeze", words, True, freeze.until)
 
 
 def about_task(seen: Evidence) -> Iterator[Fact]:
@@ -114,7 +117,7 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
         paused = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
         end = "" if spec.paused_until is None else f"until {at(spec.paused_until, seen.now)}, or "
         words = f"{seen.task} is paused{decided(paused, seen.now)}; {end}`rota tasks resume {seen.task}`"
-        yield Fact("task", words, True)
+        yield Fact("task", words, True, spec.paused_until)
     if seen.key is not None and seen.key in spec.paused_keys:
         paused = next((row for row in seen.decisions if row.reason is Reason.PAUSED and row.run is None), None)
         words = f"the key {seen.key!r} of {seen.task} is paused{decided(paused, seen.now)}"
@@ -154,9 +157,15 @@ def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
         if ready and last is not None and seen.now - last < max(rate.interval, LATE):
             opens = last + rate.interval
             by = f", {away(opens, seen.now)} at most" if opens > seen.now else ""
-            yield Fact("rate", f"{words}: the next may start later{by}", holds=True)
+            yield Fact("rate", f"{words}: the next may start later{by}", True, _opens_at(seen, rate))
             return
     yield Fact("rate", words)
+
+
+def _opens_at(seen: Evidence, rate: Rate) -> float | None:
+    """Return when the rate lets the next run start, as the store counts it; None if it does so now."""
+    opens = None if seen.rate is None else RateState(seen.rate.full_at).opens_at(rate)
+    return opens if opens is not None and opens > seen.now else None
 
 
 def _last_start(seen: Evidence, key: str | None) -> float | None:
@@ -188,13 +197,15 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
         tries = {1: "once", 2: "twice"}.get(times, f"{times} times")
         due = "next try" if run.due_at > seen.now else "the next try was due"
         text = f"{name} was tried {tries} and could not be called: {misfit[-1]}; {due} {at(run.due_at, seen.now)}"
-        yield Fact("run", text, True)
+        yield Fact("run", text, True, run.due_at if run.due_at > seen.now else None)
     elif run.due_at > seen.now:
-        yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{_tried(run)}", True)
+        yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{_tried(run)}", True, run.due_at)
     elif run.parked and seen.spec is not None and run.key in seen.spec.paused_keys:
         yield Fact("run", f"{name} waits: its key {run.key!r} is paused", True)
     elif run.parked:
-        yield Fact("run", f"{name} waits until others of its key {run.key!r} have ended or its rate lets it", True)
+        words = f"{name} waits until others of its key {run.key!r} have ended or its rate lets it"
+        rate = None if seen.spec is None or seen.spec.limit else seen.spec.rate
+        yield Fact("run", words, True, None if rate is None else _opens_at(seen, rate))
     elif run.state is State.QUEUED and not run.needs:
         yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}{_tried(run)}")
     if run.expires_at is not None:
@@ -277,9 +288,10 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
     guards = spec.guards if spec.activity is None else touch_guards(spec.activity, spec.guards)
     for rule in guards.cooldowns:
         if cooldown_reason((rule,), mark, seen.now) is not None:
-            until = at(mark.finished_at + rule.seconds, seen.now)
+            until = mark.finished_at + rule.seconds
             why = f"its breaker is open after {mark.failures} failed runs" if rule.failures else "it rests"
-            yield Fact("key", f"{seen.key!r}: {why}; new runs are refused until {until}", True)
+            words = f"{seen.key!r}: {why}; new runs are refused until {at(until, seen.now)}"
+            yield Fact("key", words, True, until)
 
 
 def about_decisions(seen: Evidence) -> Iterator[Fact]:

@@ -1,6 +1,8 @@
 """Facts about schedules: when the next tick is, and what became of the last ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.run import Run
@@ -21,7 +23,7 @@ def about_schedules(seen: Evidence) -> Iterator[Fact]:
     for schedule in seen.own_schedules:
         for fact in about_schedule(schedule, seen):
             ended = schedule.ended and not schedule.paused
-            yield Fact(fact.about, fact.text, fact.holds and not busy and not ended)
+            yield replace(fact, holds=fact.holds and not busy and not ended)
 
 
 def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
@@ -36,6 +38,13 @@ def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
         yield Fact("schedule", f"{_name(schedule)} makes no runs: {deadline_words(schedule, seen.now)}")
     elif schedule.recent:
         yield _last_ticks(schedule, seen)
+
+
+def coming(schedules: Iterable[Schedule], now: float) -> list[float]:
+    """Return when the schedules that make runs fire next."""
+    makers = [each for each in schedules if each.deadline is None and not each.paused]
+    times = (each.next_at if each.fires_at is None else each.fires_at for each in makers)
+    return [time for time in times if time is not None and time > now]
 
 
 def deadline_words(schedule: Schedule, now: float) -> str:

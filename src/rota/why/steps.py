@@ -3,7 +3,7 @@
 from rota.domain.timing import shown
 from rota.flow import FlowStatus
 from rota.store import Reads
-from rota.why.answer import Fact, Why, at, first_hold
+from rota.why.answer import Fact, Why, at, changes_at, first_hold
 from rota.why.explain import why
 
 
@@ -32,7 +32,8 @@ async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
             others = [fact for fact in facts if fact.about != "run"]
             facts = [Fact("step", f"{'; '.join(ended)}; {again}", holds=True), *others]
     hold = first_hold(facts)
-    return Why(f"{subject}@{status.period}", "step", hold.text if hold else answer, tuple(facts))
+    answer = hold.text if hold else answer
+    return Why(f"{subject}@{status.period}", "step", answer, tuple(facts), changes_at(facts))
 
 
 def _before(status: FlowStatus, name: str) -> list[Fact]:

@@ -1419,6 +1419,7 @@ export interface Why {
   kind: string;
   answer: string;
   held: boolean;
+  changes_at: string | null;
   facts: WhyFacts[];
 }
 
@@ -1426,6 +1427,7 @@ export interface WhyFacts {
   about: string;
   text: string;
   holds: boolean;
+  until: string | null;
 }
 
 export interface WhyQuery {

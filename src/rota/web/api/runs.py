@@ -249,9 +249,10 @@ WHY: Schema = {
     "properties": {
         **{name: {"type": "string"} for name in ("subject", "kind", "answer")},
         "held": {"type": "boolean"},
+        "changes_at": {"anyOf": [INSTANT, {"type": "null"}]},
         "facts": {"type": "array", "items": shape_of(Fact)},
     },
-    "required": ["subject", "kind", "answer", "held", "facts"],
+    "required": ["subject", "kind", "answer", "held", "changes_at", "facts"],
 }
 ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/runs", "Runs by filter, a page at a time", Right.READ, runs, RUNS, Listed),
