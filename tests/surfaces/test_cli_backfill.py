@@ -17,7 +17,7 @@ def test_a_backfill_makes_a_run_per_tick_once(rota: Called) -> None:
     made_first = rota.json(*asked)
     again = rota.json(*asked)
 
-    nominals = ["2026-10-24T07:00:00.000Z", "2026-10-25T08:00:00.000Z"]  # the clock goes back between the two
+    nominals = ["2026-10-24T07:00:00.000000Z", "2026-10-25T08:00:00.000000Z"]  # the clock goes back between the two
     assert [each["nominal"] for each in made_first] == nominals
     assert again == made_first
     assert len(rota.json("runs", "ls")) == 2
@@ -26,7 +26,7 @@ def test_a_backfill_makes_a_run_per_tick_once(rota: Called) -> None:
 def test_a_backfill_to_a_date_includes_that_day_by_the_clock_of_the_schedule(rota: Called) -> None:
     declare(rota, made("report", "daily 23:30 Europe/Paris"))
     rows = rota.json("schedules", "backfill", "report", "--from", "2026-10-24", "--to", "2026-10-25")
-    assert [each["nominal"] for each in rows] == ["2026-10-24T21:30:00.000Z", "2026-10-25T22:30:00.000Z"]
+    assert [each["nominal"] for each in rows] == ["2026-10-24T21:30:00.000000Z", "2026-10-25T22:30:00.000000Z"]
 
 
 def test_a_backfill_to_today_takes_the_ticks_so_far(rota: Called) -> None:

@@ -17,18 +17,18 @@ def test_a_trigger_is_told_in_words_and_with_its_next_fires(rota: Called) -> Non
         "text": "cron */15 7-22 * * * Europe/Paris",
         "words": "every 15 minutes from 07:00 to 22:45, Paris time",
         "zone": "Europe/Paris",
-        "from": "2027-03-26T23:00:00.000Z",
+        "from": "2027-03-26T23:00:00.000000Z",
         "fires": [
             {
                 "weekday": "Saturday",
                 "local": "2027-03-27T07:00:00+01:00",
-                "utc": "2027-03-27T06:00:00.000Z",
+                "utc": "2027-03-27T06:00:00.000000Z",
                 "left": 25_200.0,
             },
             {
                 "weekday": "Saturday",
                 "local": "2027-03-27T07:15:00+01:00",
-                "utc": "2027-03-27T06:15:00.000Z",
+                "utc": "2027-03-27T06:15:00.000000Z",
                 "left": 26_100.0,
             },
         ],
@@ -55,8 +55,8 @@ def test_a_pipe_gets_the_fires_and_the_findings_apart(rota: Called) -> None:
 
     assert out.splitlines() == [
         "weekday\tlocal\tutc\tleft",
-        "Friday\t2027-01-01T00:56:00+00:00\t2027-01-01T00:56:00.000Z\t360.0",
-        "Friday\t2027-01-01T01:00:00+00:00\t2027-01-01T01:00:00.000Z\t600.0",
+        "Friday\t2027-01-01T00:56:00+00:00\t2027-01-01T00:56:00.000000Z\t360.0",
+        "Friday\t2027-01-01T01:00:00+00:00\t2027-01-01T01:00:00.000000Z\t600.0",
     ]
     assert rota.err.startswith("warning: */7 in the minute field is uneven: minute 0 comes only 4 minutes after")
     assert rota.err.count("\n") == 1

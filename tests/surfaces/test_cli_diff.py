@@ -67,8 +67,8 @@ def test_what_the_code_says_otherwise_is_told_with_its_next_fire(rota: Called, m
     after = rota.json("schedules", "show", "report")
 
     assert change["fields"] == {"trigger": {"before": "daily 09:00 UTC", "after": "daily 08:00 UTC"}}
-    assert change["next_before"].endswith("T09:00:00.000Z")
-    assert change["next_after"].endswith("T08:00:00.000Z")
+    assert change["next_before"].endswith("T09:00:00.000000Z")
+    assert change["next_after"].endswith("T08:00:00.000000Z")
     assert "~ schedule report" in page
     assert "trigger  daily 09:00 UTC → daily 08:00 UTC" in page
     assert (after["trigger"], after["state"]) == ("daily 08:00 UTC", "paused")

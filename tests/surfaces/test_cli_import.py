@@ -90,14 +90,14 @@ def test_schedules_go_through_the_door_of_schedules_put(rota: Called, lines: str
     assert [each["id"] for each in done["applied"]] == ["backup", "sync"]
     found = rota.json("schedules", "show", "backup")
     assert (found["overlap"], found["catch_up"], found["task"]) == ("allow", "skip", "backup")
-    assert (found["start"], found["next_at"]) == ("2099-01-01T00:00:00.000Z", "2099-01-01T02:00:00.000Z")
+    assert (found["start"], found["next_at"]) == ("2099-01-01T00:00:00.000000Z", "2099-01-01T02:00:00.000000Z")
     status = rota.json("import", "status", "crontab", lines)
     assert [(row["name"], row["source"], row["rota"]) for row in status] == [
         ("backup", "fires", "active"),
         ("sync", "fires", "active"),
         ("start", "refused", "absent"),
     ]
-    assert status[0]["start"] == "2099-01-01T00:00:00.000Z"
+    assert status[0]["start"] == "2099-01-01T00:00:00.000000Z"
     assert status[0]["source_next"] < status[0]["next_at"]
 
 
@@ -136,7 +136,7 @@ def test_the_source_is_stopped_where_rota_takes_over(rota: Called, tmp_path: Pat
     rota(*asked)
     assert "the source fires nothing from 2099-01-01T04:00:00Z on" in rota.err
     first = ids(rota)["nightly"]
-    assert first["next_at"] == "2099-01-02T02:00:00.000Z", "3:00 in Paris, after the cut-over"
+    assert first["next_at"] == "2099-01-02T02:00:00.000000Z", "3:00 in Paris, after the cut-over"
     rota(*asked)  # after a lost answer: the same command again
     assert {**ids(rota)["nightly"], "left": 0} == {**first, "left": 0}, (
         "a row that ends at the cut-over does not end the schedule of rota"

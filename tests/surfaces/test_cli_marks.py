@@ -53,7 +53,7 @@ def test_marks_are_listed_by_task_and_key(rota: Called, shop: Rota, monkeypatch:
             "task": "report",
             "key": "c",
             "succeeded_at": None,
-            "finished_at": "1970-01-01T00:01:40.000Z",
+            "finished_at": "1970-01-01T00:01:40.000000Z",
             "failures": 2,
         }
     ]

@@ -46,8 +46,8 @@ def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch:
     assert made_first["args"] == {"path": "5", "width": 640}
     assert (made_first["trigger"], made_first["key"]) == ("daily 09:00 Europe/Paris", "5")
     assert (made_first["overlap"], made_first["grace"], made_first["priority"]) == ("queue", 600, 5)
-    assert made_first["start"] == "2099-01-01T11:00:00.000Z"  # noon in Paris
-    assert made_first["next_at"] == "2099-01-02T08:00:00.000Z"
+    assert made_first["start"] == "2099-01-01T11:00:00.000000Z"  # noon in Paris
+    assert made_first["next_at"] == "2099-01-02T08:00:00.000000Z"
     assert said.startswith("thumbs calls resize every 6 hours; next ")
     assert (changed["key"], changed["args"], changed["start"]) == ("a.png", {"path": "a.png"}, None)
     assert "missing a required argument: 'path'" in rota.err

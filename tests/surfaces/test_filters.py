@@ -66,7 +66,7 @@ def test_runs_are_moved_and_deleted(rota: Called) -> None:
     assert answer == {"id": "run-number-1", "asked": True}
     moved = rota.json("runs", "reschedule", "--q", "run-number", "--at", "2030-01-01T00:00Z", "--yes")
     assert moved == {"action": "reschedule", "done": 2, "skipped": 0}
-    assert {run["due_at"] for run in rota.json("runs", "ls")} == {"2030-01-01T00:00:00.000Z"}
+    assert {run["due_at"] for run in rota.json("runs", "ls")} == {"2030-01-01T00:00:00.000000Z"}
     rota("runs", "delete", "run-number-1", code=1)
     assert "only what ended at least a minute ago is deleted" in rota.err
 

@@ -84,7 +84,7 @@ async def test_a_task_is_paused_until_an_instant(caller: Caller) -> None:
     http, path = caller("operator"), f"{API}/tasks/add/pause"
     assert (await http.post(path, json={"until": "2100-01-01T00:00:00Z", "note": "disk"})).json() == {"changed": True}
     found = (await http.get(f"{API}/tasks/add")).json()
-    assert (found["paused"], found["paused_until"]) == (True, "2100-01-01T00:00:00.000Z")
+    assert (found["paused"], found["paused_until"]) == (True, "2100-01-01T00:00:00.000000Z")
     for wrong in ({"until": "2020-01-01T00:00:00Z"}, {"until": "2100-01-01T00:00:00Z", "key": "7"}):
         assert (await http.post(path, json=wrong)).status_code == 422
     assert (await http.post(path, json={"until": "2100-01-01T00:00:00"})).status_code == 422, "without a zone"
@@ -132,7 +132,7 @@ async def test_figures_of_past_runs_are_grouped_by_task_and_origin_by_the_day(ap
     assert shown(await rows()) == [("add", None, 6, 3.0), ("greet", None, 1, 0.0)]
     assert shown(await rows(group_by=["origin"])) == [(None, "schedule", 4, 0.0), (None, "submit", 3, 3.0)]
     assert shown(await rows(origin="submit", task="add")) == [("add", None, 2, 3.0)]
-    assert (await rows())[0]["minute"].endswith("T00:00:00.000Z")
+    assert (await rows())[0]["minute"].endswith("T00:00:00.000000Z")
     too_long = await http.get(f"{API}/stats", params={"every": "hour", "minutes": 61 * 24 * 60})
     assert (too_long.status_code, too_long.json()["errors"][0]["pointer"]) == (422, "?minutes")
 

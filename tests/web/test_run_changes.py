@@ -37,7 +37,7 @@ async def test_a_queued_run_is_changed_only_in_the_version_that_was_read(caller:
     changed = await http.patch(f"{RUNS}/{id}", json=body, headers={"If-Match": read.headers["ETag"]})
     assert changed.status_code == 200
     run = changed.json()
-    assert (run["priority"], run["due_at"], run["args"]) == (7, "2040-01-01T00:00:00.000Z", {"a": 1, "b": 5})
+    assert (run["priority"], run["due_at"], run["args"]) == (7, "2040-01-01T00:00:00.000000Z", {"a": 1, "b": 5})
     late = await http.patch(f"{RUNS}/{id}", json={"priority": 1}, headers={"If-Match": read.headers["ETag"]})
     assert (late.status_code, late.headers["ETag"]) == (412, changed.headers["ETag"])
     assert (await http.patch(f"{RUNS}/{id}", json={"priority": 1})).status_code == 200

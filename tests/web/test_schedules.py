@@ -92,7 +92,7 @@ async def test_a_pause_ends_by_itself(caller: Caller) -> None:
     await http.put(path, json=REPORT)
     paused = await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00Z", "note": "holidays"})
     assert (paused.status_code, paused.json()) == (200, {"changed": True})
-    assert (await http.get(path)).json()["next_at"] == "2100-01-01T08:00:00.000Z"
+    assert (await http.get(path)).json()["next_at"] == "2100-01-01T08:00:00.000000Z"
     assert (await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00"})).status_code == 422
     assert (await http.post(f"{path}/resume", json={})).json() == {"changed": True}
 
@@ -190,7 +190,7 @@ async def test_ticks_are_past_with_their_runs_and_to_come(app: Rota, caller: Cal
 async def test_a_trigger_is_explained(caller: Caller) -> None:
     body = {"text": "daily 02:30", "tz": "Europe/Paris", "after": "2026-03-28T12:00:00Z", "count": 2}
     found = (await caller("viewer").post("/api/v1/triggers/explain", json=body)).json()
-    assert (found["zone"], found["from"], len(found["fires"])) == ("Europe/Paris", "2026-03-28T12:00:00.000Z", 2)
+    assert (found["zone"], found["from"], len(found["fires"])) == ("Europe/Paris", "2026-03-28T12:00:00.000000Z", 2)
     assert found["findings"], "the clock is changed that night"
     for wrong in ({"text": "sometimes"}, {"text": "daily 02:30", "tz": "../etc/passwd"}):
         assert (await caller().post("/api/v1/triggers/explain", json=wrong)).status_code == 422

@@ -24,14 +24,14 @@ def iso(instant: float) -> str: ...
 @overload
 def iso(instant: None) -> None: ...
 def iso(instant: float | None) -> str | None:
-    """Return `instant` as ISO 8601 in UTC; None stays None."""
+    """Return `instant` as ISO 8601 in UTC, with microseconds; None stays None."""
     if instant is None:
         return None
     try:
         moment = datetime.fromtimestamp(instant, UTC)
     except (OverflowError, ValueError, OSError):
         return str(instant)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def record(struct: Struct) -> Record:

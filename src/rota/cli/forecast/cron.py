@@ -80,7 +80,7 @@ def cron(
 
 
 def _screen(instant: object) -> str:
-    return str(instant).replace("T", " ").removesuffix("Z").removesuffix(".000")
+    return str(instant).replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
 def finding_lines(findings: Sequence[Finding]) -> RenderableType:
