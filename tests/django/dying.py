@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
@@ -20,8 +21,8 @@ import django
 
 APART = 1_000_000
 """Between the first numbers of two processes."""
-SPREAD = 0.02
-"""Seconds in which a kill from outside falls anywhere."""
+SPREAD = 1.5
+"""A kill from outside falls anywhere in so many lives of a process that dies by itself, on any machine."""
 KINDS = ("before the hand-over", "before the put", "before the delete", "from outside")
 
 
@@ -65,8 +66,8 @@ def enqueue(path: str, first: int, count: int, kind: str, written: int) -> None:
     die()
 
 
-def forked(path: str, first: int, count: int, kind: str) -> Iterator[str]:
-    """Let a process enqueue and die; yield what is known of its commits."""
+def forked(path: str, first: int, count: int, kind: str, lives: list[float]) -> Iterator[str]:
+    """Let a process enqueue and die; yield what is known of its commits. `lives`: how long others lived."""
     read, written = os.pipe()
     child = os.fork()
     if not child:
@@ -76,17 +77,18 @@ def forked(path: str, first: int, count: int, kind: str) -> Iterator[str]:
         finally:
             os._exit(1)
     os.close(written)
-    known = -1  # it begins
+    known, last = -1, 0.0  # it begins
     with os.fdopen(read) as lines:
         for _ in lines:
-            known += 1
+            known, last = known + 1, time.monotonic()
             if known == count - 1 and kind == "from outside":
-                threading.Event().wait(Random(first).uniform(0, SPREAD))
+                threading.Event().wait(Random(first).uniform(0, SPREAD * lives[-1]))
                 os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code == -signal.SIGKILL, f"a process ended by itself: {code}"
     if kind != "from outside":
         known = count
+        lives.append(time.monotonic() - last)
     yield from map(str, range(first, first + known))
     if kind == "from outside":
         yield f"maybe {first + known}"
@@ -125,8 +127,9 @@ def main(path: str, deaths: int, each: int) -> None:
     connections.close_all()
     warm(path)
     print("warm", flush=True)
+    lives: list[float] = []
     for death in range(deaths):
-        for line in forked(path, death * APART, each, KINDS[death % len(KINDS)]):
+        for line in forked(path, death * APART, each, KINDS[death % len(KINDS)], lives):
             print(line, flush=True)
 
 
