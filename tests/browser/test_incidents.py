@@ -50,7 +50,7 @@ ON_NOW = {
     "skipped tick": ("read_prices skipped its last tick", "Open the schedule", "an earlier run still ran"),
     "clock skew": ("The clock of shop-", "Ask the doctor", "the store's: set it"),
     "stuck thread": ("thread that does not end", "Look at the workers", "TimeoutError"),
-    "unbindable arguments": ("index_page: 1 run failed with InvalidArguments", "Retry them …", "do not fit"),
+    "unbindable arguments": ("index_page: 1 run failed with InvalidArguments", "Look at the run", "do not fit"),
 }
 """Each: what the first page says by itself, what it offers, and what its link `Why?` answers."""
 CURES = {

@@ -154,9 +154,16 @@ function failures({ errors }: Picture): Need[] {
       title: `${group.task}: ${counted(count, "run")} failed with ${lastName(group.type)}`,
       detail: group.message + others,
       subject: group.runs[0] ?? group.task,
-      fix: { kind: "operation", action: "retry", task: group.task, error: group.type },
+      fix: fixOf(group),
     };
   });
+}
+
+/** Arguments that do not fit fail again: such a run is retried with edits, one by one. */
+function fixOf(group: ErrorGroup): Fix {
+  const run = group.runs[0];
+  if (run && lastName(group.type) === "InvalidArguments") return { kind: "open", path: `/runs/${encodeURIComponent(run)}`, name: "Look at the run" };
+  return { kind: "operation", action: "retry", task: group.task, error: group.type };
 }
 
 function breakers({ breakers: open, now }: Picture): Need[] {

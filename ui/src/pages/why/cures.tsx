@@ -47,7 +47,8 @@ export function Cures({ of: why, reload }: { of: Why; reload: () => void }) {
 function curesOf(why: Why): Cure[] {
   const found = why.kind.startsWith("run of ") ? ofRun(why) : [];
   const [task = "", ...key] = why.kind === "task" ? why.subject.split(" ") : [why.kind.slice("run of ".length)];
-  const facts = [...why.facts].sort((one, two) => Number(two.holds) - Number(one.holds)); // what holds the work comes first
+  const rank = (fact: WhyFacts) => (fact.holds ? 2 : fact.about === "clock" ? 0 : 1); // what holds the work comes first
+  const facts = [...why.facts].sort((one, two) => rank(two) - rank(one));
   const all = [...found, ...facts.flatMap((fact) => ofFact(fact, why, task, key.join(" ")))];
   return all.filter((cure, index) => all.findIndex((other) => other.text === cure.text) === index);
 }
