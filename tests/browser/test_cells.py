@@ -2,12 +2,11 @@
 
 import re
 from contextlib import suppress
-from typing import Any
+from datetime import timedelta
 
-import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import expect
 
-from rota import Activity, Breaker, Cron, Rota, RunFailed
+from rota import Activity, Breaker, Cron, Rate, Rota, RunFailed
 from rota.client.audit import Author, acting
 from rota.domain.decision import Reason
 from rota.testing import StoreClock
@@ -156,30 +155,21 @@ async def test_what_failed_does_not_look_well(open_room: OpenRoom) -> None:
     await expect(page.locator(".verdict[data-tone=bad]")).to_contain_text("It failed")
 
 
-@pytest.mark.parametrize(
-    ("page", "route", "more", "shown"),
-    [
-        ("/why?subject=newsletter", "**/api/v1/why?*", {"changes_at": "2030-01-01T00:00:00Z"}, "changes by itself"),
-        (
-            "/tasks/newsletter",
-            "**/api/v1/tasks/newsletter",
-            {
-                "rate": {"n": 9, "per": 60.0, "per_key": False},
-                "rate_left": {"left": 4, "opens_at": "2030-01-01T00:00:00Z"},
-            },
-            "4 may start now, of 9 per 1 min",
-        ),
-    ],
-    ids=["when an answer changes", "what is left of a rate"],
-)
-async def test_what_a_service_tells_beside_the_rest_is_shown(
-    full: World, page: str, route: str, more: dict[str, Any], shown: str
-) -> None:
-    async def add(asked: Route) -> None:
-        answer = await asked.fetch()
-        await asked.fulfill(response=answer, json=await answer.json() | more)
+async def test_an_answer_says_when_it_changes_by_itself(open_room: OpenRoom) -> None:
+    app = an_app()
+    room = await open_room(app)
+    await app.pause("mail", until=timedelta(hours=2, minutes=1))
+    run = await app.submit("mail", "ada")
+    page = await room.open(f"/why?subject={run.id}")
+    await expect(page.locator("main")).to_contain_text("changes by itself in 2 h")
 
-    async with full.page("/me") as room:
-        await room.page.route(route, add)
-        await room.open(page)
-        await expect(room.page.locator("main")).to_contain_text(shown)
+
+async def test_a_task_shows_what_is_left_of_its_rate(open_room: OpenRoom) -> None:
+    app = an_app()
+
+    @app.task(rate=Rate(9, per=3600, burst=4))
+    async def letter() -> None: ...
+
+    room = await open_room(app)
+    page = await room.open("/tasks/letter")
+    await expect(page.locator("main")).to_contain_text("4 may start now, of 9 per 1 h")

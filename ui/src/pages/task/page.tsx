@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { Task } from "../../api/types";
+import type { Task, TaskDetail } from "../../api/types";
 import { count, span } from "../../app/format";
 import { hrefOf } from "../../app/router";
 import { may } from "../../app/session";
@@ -26,7 +26,7 @@ export default function TaskPage({ params }: PageProps) {
   return <Show of={task}>{(found) => <Whole task={found} reload={task.reload} />}</Show>;
 }
 
-function Whole({ task, reload }: { task: Task; reload: () => void }) {
+function Whole({ task, reload }: { task: TaskDetail; reload: () => void }) {
   const asked = useSignal<"pause" | "submit" | "override" | null>(null);
   const close = () => (asked.value = null);
   const path = { name: task.task };
@@ -84,11 +84,8 @@ function Whole({ task, reload }: { task: Task; reload: () => void }) {
   );
 }
 
-/** `rate_left`: how many runs the rate lets start now. */
-type Rated = Task & { rate_left?: { left: number; opens_at: string } | null };
-
 /** What waits and what runs, beside how much may run at once. */
-function Gauges({ task }: { task: Rated }) {
+function Gauges({ task }: { task: TaskDetail }) {
   const left = task.rate_left;
   const rate = task.overrides?.rate ?? task.rate;
   const own = task.overrides?.limit ?? task.limit;
@@ -98,7 +95,7 @@ function Gauges({ task }: { task: Rated }) {
     <ul class="gauges">
       <Gauge name="queued" value={task.queued} href={hrefOf("/runs", { task: task.task, state: "queued" })} />
       <Gauge name={total === undefined ? "running" : `running, of at most ${count(total)}`} value={task.running} most={total} href={hrefOf("/runs", { task: task.task, state: "running" })} />
-      {rate && left && <Gauge name={`may start now, of ${count(rate.n)} per ${span(rate.per)}`} value={left.left} most={rate.n} />}
+      {rate && left && <Gauge name={`may start now, of ${count(rate.n)} per ${span(rate.per)}`} value={left.left} most={rate.burst} />}
       <Gauge name="paused" value={task.paused_runs} href={hrefOf("/runs", { task: task.task, state: "paused" })} />
     </ul>
   );

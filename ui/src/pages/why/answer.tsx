@@ -5,11 +5,8 @@ import { capital, Sentence } from "../../parts/sentence";
 import { Ago, Time } from "../../parts/time";
 import "../../styles/why.css";
 
-/** `changes_at`: when what holds the work ends by itself. */
-type Timed = Why & { changes_at?: string | null };
-
 /** The answer in one sentence, then all that was looked at; what holds the work back is marked. */
-export function Answer({ why, cures, children }: { why: Timed; cures?: ComponentChildren; children?: ComponentChildren }) {
+export function Answer({ why, cures, children }: { why: Why; cures?: ComponentChildren; children?: ComponentChildren }) {
   return (
     <section class="answer" aria-label="Answer">
       <p class="verdict" data-tone={why.held ? "held" : /\bfailed\b/.test(why.answer) ? "bad" : "good"} aria-live="polite">
