@@ -129,6 +129,7 @@ async def test_a_hidden_tab_asks_for_nothing_and_reads_again_when_it_is_shown(
     room = await open_room(app, works=False)
     page = await room.open(path)
     await live(page)
+    await expect(page.locator("main h1")).to_be_visible()  # a page reads once when it comes, also in a hidden tab
     await page.evaluate(HIDE, "hidden")
     heard = await app.client().news(0)
     asked: list[str] = []

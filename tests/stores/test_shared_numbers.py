@@ -12,7 +12,7 @@ from rota.stores.redis import scripts
 LUA = Path(scripts.__file__).parent / "lua"
 SQL = Path(schema.__file__).parent / "functions"
 VERBS = [*sorted(file.stem for file in LUA.glob("*.lua")), *scripts.FILES]
-GIVEN = {"KEYS", "ARGV", "ROOT", "REASONS", "ARRIVED"}
+GIVEN = {"KEYS", "ARGV", "ROOT", "REASONS", "ARRIVED", "REDIS_VERSION_NUM"}
 """Names in capitals that a script has of itself: from the server, and tables."""
 SHARED = sorted(bounds.constants(bounds.REDIS))
 

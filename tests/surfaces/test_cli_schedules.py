@@ -274,7 +274,7 @@ def test_a_run_tells_which_tick_made_it(rota: Called, monkeypatch: pytest.Monkey
 
     assert line.split("\t")[-1] == f"schedule hourly, tick of {run['origin']['nominal']}"
     assert rota("runs", "ls").splitlines()[1].split()[-1] == "hourly"
-    told = run["origin"]["nominal"].replace("T", " ").replace(".000Z", "+00:00")
+    told = run["origin"]["nominal"].replace("T", " ").replace(".000000Z", "+00:00")
     assert f"schedule hourly, tick of {told}" in rota("runs", "show", run["id"])
 
 

@@ -105,7 +105,7 @@ def test_a_server_without_threads_gets_no_engine(
     rota.flask.init_app(site, app)
     site.test_client().get("/")
     site.test_client().get("/")
-    assert [message for message in caplog.messages if "engine" in message] == [
+    assert [record.getMessage() for record in caplog.records if record.name == "rota.flask"] == [
         f"no engine in this process (pid {os.getpid()}): uwsgi runs no threads; start it with --enable-threads"
     ]
 

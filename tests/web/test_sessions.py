@@ -250,7 +250,7 @@ async def test_an_admin_reads_who_has_a_token_and_nobody_reads_a_token(replicas:
         "tasks": ["add"],
         "queues": [],
         "namespaces": [],
-        "expires_at": "2030-01-02T03:04:05.000Z",
+        "expires_at": "2030-01-02T03:04:05.000000Z",
         "per_minute": 60,
     }
     assert (found["bob"]["tokens"], found["bob"]["rights"]) == (0, ["read", "metrics"])

@@ -10,7 +10,7 @@ local ids, states, tasks, key, limit, group, order =
 local place = request[6] or {}
 local before = place[2] or math.huge
 local LEASES, OUTSIDE, FAILURES = ROOT .. "leases", 5000, 32000
-local SORT = redis.REDIS_VERSION_NUM and "SORT_RO" or "SORT" -- Redis 6.2 has only the one, later scripts may only use the other
+local sort = redis.REDIS_VERSION_NUM and "SORT_RO" or "SORT" -- Redis 6.2 has only the one, later scripts may only use the other
 local answer, looked, wanted = {}, 0, {}
 for _, task in ipairs(tasks or {}) do wanted[task] = true end
 
@@ -68,7 +68,7 @@ local function arrivals(keys)
   local seqs, horizon, most = {}, 0, 4 * limit
   for _, key_ in ipairs(keys) do
     local first = before == math.huge
-    local some = first and call(SORT, key_, "DESC", "LIMIT", 0, most) or call("ZRANGE", key_, 0, -1)
+    local some = first and call(sort, key_, "DESC", "LIMIT", 0, most) or call("ZRANGE", key_, 0, -1)
     if first and #some == most then horizon = math.max(horizon, tonumber(some[most])) end
     for _, text in ipairs(some) do
       local seq = tonumber(text)
