@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +15,7 @@ from rota import store as port
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
 from rota.domain.overrides import OVERRIDE_ROW, Overrides
-from rota.domain.run import DEFAULT_QUEUE, Lease, NewRun, Note, Run
+from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec, implied_limits, overridden
@@ -25,19 +24,18 @@ from rota.stores.audit import to_text
 from rota.stores.bounds import UNREADABLE
 from rota.stores.group_commit import GroupCommit
 from rota.stores.idle import Idle, arrival_of
-from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
-from rota.stores.postgres import columns, queries
-from rota.stores.postgres.driver import Record, placeholders
+from rota.stores.names import control_possible, direct_possible, possible_edit, storable
+from rota.stores.postgres import columns
+from rota.stores.postgres.driver import Record
 from rota.stores.postgres.listener import Listener
 from rota.stores.postgres.pool import Pool
-from rota.stores.postgres.rows import RUN_COLUMNS, read_events, read_run, read_schedule, read_tally
-from rota.stores.search import Search, behind, of_ids
-from rota.stores.unreadable import legible, row_name
+from rota.stores.postgres.reading import Reading
+from rota.stores.postgres.rows import RUN_COLUMNS, read_events, read_run, read_schedule
+from rota.stores.unreadable import legible
 
 if TYPE_CHECKING:
     from rota.stores.postgres.backend import PostgresBackend
 
-T = TypeVar("T")
 log = logging.getLogger("rota")
 
 
@@ -47,25 +45,6 @@ UNDER_WAY = 2
 """Calls of one verb at a time: while one waits for the disk, the server can work on another."""
 OWN = (Unstorable, StoreCorrupt)
 """Errors that may concern one caller of a shared call: a value that cannot be stored, or a bad row."""
-RECORDS = (
-    "put",
-    "put_bare",
-    "fire",
-    "settle",
-    "control",
-    "edit",
-    "declare",
-    "sweep",
-    "renew",
-    "set_freeze",
-    "override",
-)
-"""Verbs that may record events; `claim` too."""
-ANSWERS = {
-    "put": "ARRAY(SELECT (r IN ('accepted', 'cancelled'))::text FROM unnest(v.reasons) AS r)",
-    "fire": "ARRAY[cardinality(v.applied)::text]",
-}
-"""What an audit entry counts as changed, for verbs that do not say it in `answers`. twin: rota/stores/audit.py"""
 LOOK_ONCE_MORE = 0.05
 """Seconds between a claim that left seats empty and a call of the function `missed`."""
 
@@ -85,14 +64,15 @@ class Header(Struct):
 _header = msgspec.json.Decoder(Header)
 
 
-class PostgresStore:
+class PostgresStore(Reading):
     hands_over = None
 
     def __init__(self, backend: "PostgresBackend") -> None:
         address = backend.address
-        self.pool = Pool(address.login, address.shown, address.max_connections, lambda: self._listener.look_again())
-        self._backend = backend
-        self._schema = backend.schema
+        super().__init__(
+            backend,
+            Pool(address.login, address.shown, address.max_connections, lambda: self._listener.look_again()),
+        )
         self._puts: GroupCommit[NewRun, Decision] = GroupCommit(self._put, GROUPED, UNDER_WAY, own=OWN)
         self._settles: GroupCommit[Settlement, Verdict] = GroupCommit(self._settle, GROUPED, UNDER_WAY, own=OWN)
         self._idle: dict[str, Idle] = {}
@@ -320,62 +300,6 @@ class PostgresStore:
         row = await self._verb("keep_entries", *words)
         return port.Reply(row["now"], list(row["answers"]))
 
-    async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
-        query = possible_rows(query)
-        if kind is port.Total:
-            now, found = await self._read(
-                queries.TOTALS, "ORDER BY found.what, found.name, found.reason", [query.limit]
-            )
-            return port.Reply(now, [port.Total(*row[1:]) for row in found])  # type: ignore[misc]
-        if kind is port.DueCount:
-            of = queries.DUE_COUNTS if query.task is None else queries.DUE_COUNTS_OF_TASK
-            values = [query.limit] if query.task is None else [query.limit, query.task]
-            now, found = await self._read(of, "ORDER BY found.task, found.queue", values)
-            counts = [
-                port.DueCount(row["task"], row["queue"] or DEFAULT_QUEUE, row["count"], row["since"]) for row in found
-            ]
-            return port.Reply(now, counts)  # type: ignore[arg-type]
-        if kind is port.RateRow:
-            now, found = await self._read(queries.RATES, "", [query.task or "", query.key or ""])
-            return port.Reply(now, [port.RateRow(*row[1:]) for row in found])  # type: ignore[misc]
-        rows = queries.ROWS[kind]
-        now, found = await self._read(*rows.query(query))
-        named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
-        if kind is port.Freeze:
-            found = [row for row in found if row["until"] is None or row["until"] > now]
-        items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
-        if kind is TaskSpec:
-            items = [item and item.as_of(now) for item in items]
-        return port.Reply(now, [item for item in items if item is not None])
-
-    async def stats(self, minutes: int | None = 60, every: int = port.MINUTE) -> port.Reply[port.Stat]:
-        slots = [port.TOTAL, 0] if minutes is None else [every, minutes]
-        now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task, found.origin", slots)
-        first = port.TOTAL if minutes is None else port.first_slot(now, minutes, every)
-        by_name: dict[tuple[int, str, str], port.Tally] = {}
-        for row in found:
-            name = row["minute"], row["task"], row["origin"]
-            by_name[name] = port.added(by_name.get(name), read_tally(row))
-        return port.Reply(now, [port.Stat(at, tally) for (at, _, _), tally in by_name.items() if at >= first])
-
-    async def runs(self, query: port.RunQuery) -> port.Page:
-        query = possible_runs(query)
-        if query.ids is not None:
-            now, rows = await self._read(*queries.runs_by_id(query.ids))
-            return of_ids(query, {row["id"]: run for row in rows if (run := _legible_run(row)) is not None}, now)
-        search, now = Search(query), self._backend.seen
-        while search.goes_on:
-            wanted = search.wanted
-            now, rows = await self._read(*queries.runs_query(query, search.after, wanted))
-            at = "due_at" if query.order == "due" else "finished_at"
-            some = [(port.Position(row[at] or 0.0, row["seq"]), _legible_run(row)) for row in rows]
-            search.take(some, behind(some, wanted))
-        return search.page(now)
-
-    async def depths(self) -> port.Reply[port.Depth]:
-        now, found = await self._read(queries.DEPTHS, "ORDER BY found.task", [])
-        return port.Reply(now, [port.Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])
-
     async def events(self, query: port.EventQuery) -> port.EventPage:
         after = None if query.after is None else port.event_number(query.after)[0]
         row = await self._verb("read_events", after, query.limit)
@@ -396,50 +320,7 @@ class PostgresStore:
         async with self._backend.hub.subscribe() as hints:
             yield hints
 
-    # -- calls -----------------------------------------------------------------------------------------------------
-
-    async def _verb(self, name: str, *args: Any, audit: port.AuditEntry | None = None) -> Record:
-        """Call a function that returns one row, and publish the hints of that row in this process. The same statement
-        keeps `audit`."""
-        if audit is None:
-            (row,) = await self._call(name, *args)
-        else:
-            (row,) = await self._audited(audit, name, *args)
-        self._publish(row["now"], row.get("hinted") or (), row.get("touched") or (), name in RECORDS)
-        return row
-
-    async def _call(self, name: str, *args: Any, what: str = "*") -> list[Record]:
-        backend = self._backend
-        args = (backend.me, backend.skew, backend.seen, *args)
-        return await self.pool.call(_text(self._schema, name, what, len(args)), *args)
-
-    async def _audited(self, audit: port.AuditEntry, name: str, *args: Any) -> list[Record]:
-        args = (self._backend.me, self._backend.skew, self._backend.seen, *args)
-        called = f"{self._schema}.{name}({placeholders(len(args))})"
-        entry = f"${len(args) + 1}, ${len(args) + 2}"
-        answers = ANSWERS.get(name, "v.answers::text[]")
-        text = f"SELECT v.*, {self._schema}.keep_audit({entry}, v.now, {answers}) FROM {called} AS v"
-        return await self.pool.call(text, *args, audit.id, to_text(audit))
-
-    async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:
-        text = queries.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)
-        rows = await self.pool.call(text, self._backend.skew, self._backend.seen, *args)
-        now = rows[0]["now"]
-        self._backend.seen = max(self._backend.seen, now)
-        first = next(iter(list(rows[0].keys())[1:]))
-        return now, rows if rows[0][first] is not None else []
-
     # -- hints -----------------------------------------------------------------------------------------------------
-
-    def _publish(self, now: float, hinted: Iterable[str], touched: Iterable[str], recorded: bool = False) -> None:
-        """Publish a hint in this process. Other processes get it by NOTIFY when the server commits. `recorded`: there
-        are events, if somebody reads them."""
-        backend = self._backend
-        backend.seen = max(backend.seen, now)
-        workers, runs = frozenset(hinted), frozenset(touched)
-        events = recorded and now < backend.reads_events_until
-        if (workers or runs or events) and backend.hub.watched:
-            backend.hub.publish(port.Hint(workers=workers, runs=runs, events=events))
 
     def _idle_for(self, names: frozenset[str]) -> frozenset[str]:
         """Choose an idle worker of this process for a hint that names lanes and no workers. Race: a worker that is
@@ -474,15 +355,6 @@ class PostgresStore:
             called: list[str] = rows[0]["missed"] or []
             self._called.update(called)
             self._publish(0.0, called, ())
-
-
-@lru_cache(1000)
-def _text(schema: str, name: str, what: str, arguments: int) -> str:
-    return f"SELECT {what} FROM {schema}.{name}({placeholders(arguments)})"
-
-
-def _legible_run(row: Record) -> Run | None:
-    return legible("run", row["id"], partial(read_run, row[2:]))
 
 
 def _decisions(row: Record) -> list[Decision]:
