@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from storekit.servers import HasUrl, PostgresServer, ServerFailed, postgres_of_machine, postgres_of_wheel
-from tests.servers.watching import alive, all_gone, family
+from tests.servers.watching import all_gone, family
 
 MACHINES = {f"postgres-{programs.major}": programs for programs in postgres_of_machine()}
 
@@ -36,7 +36,7 @@ async def test_it_keeps_its_data_however_it_ends(server: PostgresServer, end: Ca
     url = server.url
     pids = family(server.pid)
     await asyncio.to_thread(end, server)
-    assert alive(pids) == []
+    assert await asyncio.to_thread(all_gone, pids)
     connection.terminate()
     await asyncio.to_thread(server.start)
     assert await read(server.url, "SELECT n FROM kept") == 42

@@ -58,7 +58,7 @@ def test_nothing_is_left_of_it(server: RedisServer) -> None:
     pids = family(server.pid)
     assert alive(pids) == [server.pid]
     server.close()
-    assert alive(pids) == []
+    assert all_gone(pids)
     assert not server.folder.exists()
 
 

@@ -7,7 +7,7 @@ import pytest
 from redis.sentinel import Sentinel
 
 from storekit.servers import RedisSentinel, valkey_of_wheel
-from tests.servers.watching import alive, family
+from tests.servers.watching import all_gone, family
 
 
 @pytest.fixture
@@ -72,5 +72,5 @@ def test_nothing_is_left_of_them() -> None:
         pids = [pid for server in everything for pid in family(server.pid)]
         group.primary.freeze()
     assert len(pids) == 3
-    assert alive(pids) == []
+    assert all_gone(pids)
     assert not any(server.folder.exists() for server in everything)

@@ -18,10 +18,10 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if state(pid)[:1] not in ("", "Z", "X")]
 
 
-def all_gone(pids: list[int], folder: Path) -> bool:
-    """Whether they end, and their folder with them, within a bounded time."""
+def all_gone(pids: list[int], folder: Path | None = None) -> bool:
+    """Whether they end, and their folder with them, within a bounded time: who was killed may take a moment to go."""
     deadline = time.monotonic() + PATIENCE
-    while alive(pids) or folder.exists():
+    while alive(pids) or (folder is not None and folder.exists()):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)

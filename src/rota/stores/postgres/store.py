@@ -29,7 +29,7 @@ from rota.stores.postgres import columns
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.listener import Listener
 from rota.stores.postgres.pool import Pool
-from rota.stores.postgres.reading import Reading
+from rota.stores.postgres.reads import PostgresReads
 from rota.stores.postgres.rows import RUN_COLUMNS, read_events, read_run, read_schedule
 from rota.stores.unreadable import legible
 
@@ -64,7 +64,7 @@ class Header(Struct):
 _header = msgspec.json.Decoder(Header)
 
 
-class PostgresStore(Reading):
+class PostgresStore(PostgresReads):
     hands_over = None
 
     def __init__(self, backend: "PostgresBackend") -> None:

@@ -1,4 +1,4 @@
-"""Reading: what the store answers without a change."""
+"""Reads: what the store answers without a change."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ from rota.stores.unreadable import legible, row_name
 T = TypeVar("T")
 
 
-class Reading(Calls):
+class PostgresReads(Calls):
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         query = possible_rows(query)
         if kind is port.Total:
