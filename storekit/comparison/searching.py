@@ -177,6 +177,7 @@ class _Recorded:
         if store.hands_over is not None:
             self.hands_over = cast(HandsOver, self)
             self.hears = store.hands_over.hears
+            self.hints_on = store.hands_over.hints_on
             self.claim_ready = self._recorded("claim_ready", store.hands_over.claim_ready)
 
     def __getattr__(self, verb: str) -> Any:

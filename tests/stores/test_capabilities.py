@@ -23,6 +23,8 @@ REQUEST = ClaimRequest("ada", 1, ["job"], 1, 60.0)
 class WithMethods(MemoryStore):
     """A store that has the methods of `HandsOver` and does not offer them."""
 
+    hints_on = False
+
     def __init__(self) -> None:
         super().__init__(MemoryBook(10), lambda: 1_000_000.0)
         self.ready: list[str | None] = []
@@ -50,9 +52,10 @@ async def test_a_worker_hands_over_only_where_the_store_offers_it() -> None:
     assert len(offering.ready) == 1
 
 
-def test_redis_alone_hands_runs_over() -> None:
-    assert inspect.isdatadescriptor(inspect.getattr_static(RedisStore, "hands_over"))
-    assert [store.hands_over for store in (MemoryStore, SqliteStore, PostgresStore)] == [None] * 3
+def test_the_stores_of_servers_hand_runs_over() -> None:
+    for store in (RedisStore, PostgresStore):
+        assert inspect.isdatadescriptor(inspect.getattr_static(store, "hands_over"))
+    assert [store.hands_over for store in (MemoryStore, SqliteStore)] == [None] * 2
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///a.db", "redis://127.0.0.1:1/0"])

@@ -9,8 +9,9 @@ import pytest
 
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.policy import Limit, Rate
+from rota.domain.run import State
 from rota.domain.spec import TaskSpec
-from rota.store import ClaimRequest, Report, Store, Tally
+from rota.store import ClaimRequest, Report, RunQuery, Store, Tally
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import new_run
 from storekit.contract.timetable import new_schedule, new_tick
@@ -25,6 +26,16 @@ Use = Callable[[Store, int], Awaitable[None]]
 async def plain(store: Store, n: int) -> None:
     await store.put([new_run()])
     await _run(store, n)
+
+
+async def handed(store: Store, n: int) -> None:
+    assert store.hands_over is not None
+    async with store.changes():
+        await store.hands_over.claim_ready(ClaimRequest("ada", n, ["greet"], 1, 30), "token", None)
+        await store.put([new := new_run()])
+        (run,) = (await store.runs(RunQuery(ids=(new.id,)))).runs
+        assert run.state is State.RUNNING
+        await store.settle([settlement_of(run, Succeeded())])
 
 
 async def _run(store: Store, n: int, report: Report | None = None) -> None:
@@ -92,7 +103,7 @@ async def read_entries(backend: PostgresBackend) -> dict[str, int]:
     return {row["name"]: row["read"] for row in rows}
 
 
-@pytest.mark.parametrize("use", [plain, reported, limited, rated, opened, refused, fired])
+@pytest.mark.parametrize("use", [plain, handed, reported, limited, rated, opened, refused, fired])
 async def test_a_use_costs_the_same_however_many_rows_are_dead(use: Use, backend: PostgresBackend) -> None:
     numbers = count(1)
 

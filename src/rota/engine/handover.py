@@ -19,6 +19,11 @@ class HandOver:
         """The handed run that was started, until a claim has told the store."""
 
     @property
+    def hints_on(self) -> bool:
+        """The store hints this worker for more runs after a hand-over."""
+        return self._handing is not None and self._handing.hints_on
+
+    @property
     def wants_claim(self) -> bool:
         """An idle worker should claim: the store hands runs over and does not know that this worker is ready."""
         return self._hears and self._token is None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Released, settlement_of
@@ -22,6 +23,8 @@ from rota.store import Claim, ClaimRequest, Handed, Hint, Orders, Store
 
 log = logging.getLogger("rota")
 
+TOLD_WITHIN = 1.0
+"""Seconds within which the store hears that a handed run was taken: its lease is short (UNHEARD)."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
 """Seconds between claims while the store does not answer."""
 BACKLOG = 4
@@ -120,6 +123,10 @@ class Worker:
     async def _claim(self) -> float:
         """Claim and start the runs. Returns the seconds until it makes sense to claim again."""
         await self._settler.flush(BACKLOG * self._tuning.concurrency)
+        if self._handover.hints_on and self._handover.took is not None and not self._seats:
+            with suppress(TimeoutError):  # the store need not extend a lease whose end it knows
+                async with asyncio.timeout(TOLD_WITHIN):
+                    await self._settler.flush()
         free = self._room()
         claim = await self._claim_once(self._calls.tasks, free)
         self._hungry = claim.passed_over or len(claim.runs) >= free
@@ -205,7 +212,15 @@ class Worker:
             self.look()
             return
         self._handover.took = self._start([handed.run])[0]
-        self._wake.set()  # there may be more runs, and the store should know that there is one seat less
+        if self._handover.hints_on and self._seats.free > 0:
+            asyncio.get_running_loop().call_later(TOLD_WITHIN, self._tell, self._claims)
+        else:
+            self._wake.set()  # there may be more runs, and the store should know that there is one seat less
+
+    def _tell(self, claims: int) -> None:
+        """Claim, if nothing was claimed since claim number `claims`: the lease of a handed run is short."""
+        if self._claims == claims:
+            self._wake.set()
 
     def _left(self, seat: Seat) -> None:
         """A run is no longer in hand: claim, if that may find more runs or makes this worker ready for a handed one."""

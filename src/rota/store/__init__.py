@@ -28,6 +28,7 @@ from rota.store.events import SUBSCRIBED as SUBSCRIBED
 from rota.store.events import EventPage as EventPage
 from rota.store.events import EventQuery as EventQuery
 from rota.store.events import event_number as event_number
+from rota.store.optional import UNHEARD as UNHEARD
 from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
 from rota.store.optional import SubmitsWithin as SubmitsWithin

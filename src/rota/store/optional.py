@@ -8,6 +8,9 @@ from rota.domain.run import NewRun, Run
 from rota.store.claims import Claim, ClaimRequest
 from rota.store.values import Hint
 
+UNHEARD = 6.0
+"""Seconds for which a handed run is leased, until the next claim of its worker says that the worker took it."""
+
 
 class Handed(Hint, frozen=True, kw_only=True):
     """A hint that carries a run, which a put has leased to an idle worker."""
@@ -22,8 +25,12 @@ class Handed(Hint, frozen=True, kw_only=True):
 class HandsOver(Protocol):
     """A store whose `put` may lease a run to an idle worker and send it with a `Handed` hint, which saves a claim.
 
-    The hint can get lost. The lease is therefore short until the worker's next claim, which says what the worker got.
+    The hint can get lost. The lease is therefore short (UNHEARD) until the worker's next claim, which says what the
+    worker got.
     """
+
+    hints_on: bool
+    """After a hand-over the store hints the worker for more runs, if it has free seats: it need not claim at once."""
 
     async def hears(self, worker: str) -> bool:
         """Return whether a `Handed` hint for `worker` would arrive at this open store now."""

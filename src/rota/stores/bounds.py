@@ -26,6 +26,7 @@ from rota.store import (
     SUBSCRIBED,
     TOTAL,
     TOTAL_MEMORY,
+    UNHEARD,
 )
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
@@ -38,6 +39,8 @@ SLACK = 0.2
 """PostgreSQL: seconds by which floors stay behind the store's time. The store's time goes back by less: it is written
 down every 0.05 seconds."""
 
+HANDED_BYTES = 7000
+"""PostgreSQL: the longest run as text that is handed over. A message has at most 8,000 bytes."""
 QUEUES_KEPT = 100
 """PostgreSQL: pairs of a task and a queue beyond which a sweep forgets those without runs."""
 
@@ -120,6 +123,8 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "RAISE_EVERY": RAISE_EVERY,
         "SLACK": SLACK,
         "QUEUES_KEPT": QUEUES_KEPT,
+        "UNHEARD": UNHEARD,
+        "HANDED_BYTES": HANDED_BYTES,
         "MINUTES_KEPT": SLOTS_KEPT[1],
     }
     numbers |= {f"{name.upper()}_AT_ONCE": most for name, most in asdict(bounds).items() if most is not None}

@@ -1,7 +1,8 @@
 """Calls: a verb is one call of one function, a question is one statement; both tell the store's time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rota import store as port
@@ -50,10 +51,14 @@ class Calls:
         self._publish(row["now"], row.get("hinted") or (), row.get("touched") or (), name in RECORDS)
         return row
 
-    async def _call(self, name: str, *args: Any, what: str = "*") -> list[Record]:
+    async def _call(
+        self, name: str, *args: Any, what: str = "*", named: Mapping[str, Any] = MappingProxyType({})
+    ) -> list[Record]:
+        """Call a function with `args`, and with `named` by the names of its parameters."""
         backend = self._backend
         args = (backend.me, backend.skew, backend.seen, *args)
-        return await self.pool.call(_text(self._schema, name, what, len(args)), *args)
+        text = _text(self._schema, name, what, len(args), tuple(named))
+        return await self.pool.call(text, *args, *named.values())
 
     async def _audited(self, audit: port.AuditEntry, name: str, *args: Any) -> list[Record]:
         args = (self._backend.me, self._backend.skew, self._backend.seen, *args)
@@ -83,5 +88,6 @@ class Calls:
 
 
 @lru_cache(1000)
-def _text(schema: str, name: str, what: str, arguments: int) -> str:
-    return f"SELECT {what} FROM {schema}.{name}({placeholders(arguments)})"
+def _text(schema: str, name: str, what: str, arguments: int, named: tuple[str, ...]) -> str:
+    by_name = "".join(f", {one} => ${place}" for place, one in enumerate(named, arguments + 1))
+    return f"SELECT {what} FROM {schema}.{name}({placeholders(arguments)}{by_name})"

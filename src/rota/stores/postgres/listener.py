@@ -1,4 +1,8 @@
-"""The listener receives hints: by NOTIFY on its own connection if that is proven to work, else by polling."""
+"""The listener receives hints: by NOTIFY on its own connection if that is proven to work, else by polling.
+
+A run that is handed over comes to the connection that listens for its worker: `ear` is the server process of that
+connection, and the channel EAR has its number in the name.
+"""
 
 import asyncio
 import logging
@@ -14,11 +18,14 @@ from rota.store import Hint
 from rota.stores.hub import Hub
 from rota.stores.postgres.address import Login
 from rota.stores.postgres.driver import Connection, Record, connect, explain
+from rota.stores.postgres.rows import read_handed
 
 log = logging.getLogger("rota")
 
 PROOF = 3.0
 """Seconds in which a message to this process itself has to arrive."""
+EAR = "rota.ear.{}"
+"""The channel of one connection. Its number tells the schema, too: a server process has one database and one schema."""
 REGISTERED = 60.0
 """Seconds for which this process is registered in the table `listeners`."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
@@ -60,6 +67,8 @@ class Listener:
         idle: Callable[[frozenset[str]], frozenset[str]],
     ) -> None:
         self.proven = False
+        self.ear: int | None = None
+        """The server process of the connection that listens now."""
         self._me = me
         self._channel = channel
         self._schema = schema
@@ -97,6 +106,8 @@ class Listener:
                 gone = asyncio.Event()
                 connection.add_termination_listener(_setter(gone))
                 await connection.add_listener(self._channel, self._heard)
+                (row,) = await connection.fetch(f"SELECT {self._schema}.open_ear() AS ear")
+                await connection.add_listener(EAR.format(row["ear"]), self._handed)
                 if not await self._prove(connection):
                     log.warning("%s: NOTIFY does not arrive (a pooler?), so rota looks every second or so", shown)
                     connection.terminate()
@@ -106,12 +117,14 @@ class Listener:
                 if before:
                     self._hub.publish(Hint(resync=True))
                 before = True
+                self.ear = row["ear"]
                 await self._stay(connection, gone)
             except StoreError as error:
                 log.warning("no hints for now: %s", error)
             except Exception as error:
                 log.warning("no hints for now: %s", explain(error, shown))
             finally:
+                self.ear = None
                 if connection is not None:
                     connection.terminate()
             self._settled.set()
@@ -177,6 +190,11 @@ class Listener:
             workers |= self._idle(message.tasks)
         runs = message.runs or frozenset[str]()
         self._hub.publish(Hint(workers, runs, message.resync, events=message.events))
+
+    def _handed(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+        handed = read_handed(payload)
+        if handed is not None:
+            self._hub.publish(handed)
 
 
 def _setter(event: asyncio.Event) -> Callable[[Any], None]:

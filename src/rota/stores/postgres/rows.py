@@ -12,17 +12,20 @@ from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import ENDINGS, EventPage, Tally
+from rota.store import ENDINGS, EventPage, Handed, Tally
 from rota.stores.events import EventRow, event_of, gap
+from rota.stores.fields import BY_NAME, Kind
 from rota.stores.postgres import words
 from rota.stores.postgres.columns import SCHEDULE_STATE
 from rota.stores.postgres.driver import Record
+from rota.stores.unreadable import legible
 
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
 _failure = msgspec.json.Decoder(Failure)
 _progress = msgspec.json.Decoder(Progress)
 _cooldowns = msgspec.json.Decoder(tuple[Cooldown, ...])
 _spec = msgspec.json.Decoder(TaskSpec)
+_message = msgspec.json.Decoder(dict[str, Any])
 _events = msgspec.json.Decoder(list[tuple[int, EventRow]])
 _states = {state.value: state for state in State}
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -53,6 +56,30 @@ def read_run(row: Iterable[Any]) -> Run:
     values += (bytes(known.args), known.origin or _ORIGIN, known.policy or _POLICY, known.member, body)
     values += (known.headers or {}, known.on_end, known.unique_in)
     return Run(*values)
+
+
+_FROM_JSON: dict[Kind, Callable[[Any], Any]] = {"bytes": lambda text: bytes.fromhex(text[2:]), "float": float}
+"""How a value in JSON becomes the value that the driver returns; the other kinds are the same."""
+
+
+def read_handed(text: str) -> Handed | None:
+    """Read the message of the function `hand_over`. None if it cannot be read: the worker's next claim returns the
+    run."""
+    try:
+        message = _message.decode(text)
+        row = message["run"] | message["lease"]
+        values = [
+            None if (value := row.get(name)) is None else _FROM_JSON.get(BY_NAME[name].kind, _as_it_is)(value)
+            for name in words.RUN_COLUMNS
+        ]
+        worker, token, run = message["worker"], message["token"], legible("run", row["id"], lambda: read_run(values))
+    except (msgspec.DecodeError, ValueError, LookupError, TypeError):
+        return None
+    return None if run is None else Handed(workers=frozenset((worker,)), worker=worker, token=token, run=run)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def read_schedule(text: str) -> Schedule:

@@ -16,7 +16,7 @@ log = logging.getLogger("rota")
 
 VIEWS = "views.sql"
 """The file in `functions` with the views. A migration replaces the views: they change only when columns change."""
-FUNCTIONS = 11
+FUNCTIONS = 12
 """Grows with every change of a file in `functions`: a process with an older number does not replace newer functions."""
 FIRST_SCHEMA = "fans"
 """A table of the first schema that is kept. Unreleased versions of rota made schemas of version 1 without it."""
@@ -32,6 +32,10 @@ SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AS ours,
 VERSIONS = """
 SELECT first, version, number AS functions, digest
 FROM {schema}.functions, (SELECT min(version) AS first, max(version) AS version FROM {schema}.migrations) AS made
+"""
+MISSING = """
+SELECT to_regclass($1) IS NULL OR $2 <> '' AND NOT EXISTS (
+    SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attname = $2 AND NOT a.attisdropped) AS missing
 """
 DROPS = """
 SELECT format('DROP FUNCTION %s', p.oid::regprocedure) AS command
@@ -143,11 +147,12 @@ async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, i
 
 
 async def _add_tables(connection: Connection) -> None:
-    """Make the tables that earlier versions neither know nor miss: they leave the version of the schema as it is, so
-    that earlier versions still open it. A script has the name of its last table, and comes with new functions."""
+    """Make the tables and columns that earlier versions neither know nor miss: they leave the version of the schema as
+    it is, so that earlier versions still open it. A script has the name of its last table, or of its table and last
+    column, and comes with new functions."""
     for name, script in _scripts("additions").items():
-        table = name.removesuffix(".sql")
-        (row,) = await connection.fetch("SELECT to_regclass($1) IS NULL AS missing", f"{table}")
+        table, _, column = name.removesuffix(".sql").partition(".")
+        (row,) = await connection.fetch(MISSING, table, column)
         if row["missing"]:
             await connection.execute(script)
 

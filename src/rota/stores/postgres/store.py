@@ -65,7 +65,7 @@ _header = msgspec.json.Decoder(Header)
 
 
 class PostgresStore(PostgresReads):
-    hands_over = None
+    hints_on = True
 
     def __init__(self, backend: "PostgresBackend") -> None:
         address = backend.address
@@ -130,14 +130,27 @@ class PostgresStore(PostgresReads):
             ],
         )
 
+    @property
+    def hands_over(self) -> port.HandsOver:
+        return self
+
+    async def hears(self, worker: str) -> bool:
+        return self._listener.ear is not None
+
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
+        return await self.claim_ready(request, None, None)
+
+    async def claim_ready(self, request: port.ClaimRequest, token: str | None, took: str | None) -> port.Claim:
         worker, tasks, free, report = request.worker, request.tasks, request.free, request.report
         self._idle.pop(worker, None)
         calls = self._calls
         text = None if report is None else columns.to_json(report.kept)
         queues, counts = list(request.queues), columns.of_report(report, request.offers)
         args = (worker, request.n, list(tasks), queues, max(free, 0), request.lease, text, *counts)
-        rows = await self._call("claim", *args, what=f"kind, name, header, {RUN_COLUMNS}")
+        handing: dict[str, Any] = {}
+        if token is not None or took is not None:
+            handing = {"ready": token, "heard_at": self._listener.ear, "started": took}
+        rows = await self._call("claim", *args, what=f"kind, name, header, {RUN_COLUMNS}", named=handing)
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         bad_schedules: list[str] = []
         bad_runs: list[Record] = []

@@ -93,6 +93,8 @@ class RedisStore:
             fired.append(port.Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
         return port.Reply(now, fired)
 
+    hints_on = False
+
     @property
     def hands_over(self) -> port.HandsOver:
         return self

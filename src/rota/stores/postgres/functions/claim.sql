@@ -124,12 +124,14 @@ END $$;
 -- Claim number `num` of the worker `who`, which knows the tasks `known`, serves the queues `served` (none: all queues) and has
 -- `free` seats. The same number again returns the same batch. Without `offers` the claim takes runs and nothing else: see
 -- ClaimRequest. Returns rows: the runs of the batch, the due schedules, the lapsed leases, and a header at the end.
+-- `ready`: the token of this claim, if the worker may be handed a run after it; `heard_at`: the server process of the connection
+-- that listens. `started`: the run that the worker was handed, and started, since its last claim. See hand_over.
 -- Lock order: workers (1), the row of `who`; specs (3). The rows of queue, schedules and leases are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION claim(
     me text, skew float8, seen float8, who text, num bigint, known text[], served text[], free integer, seconds float8,
     report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[], offers boolean DEFAULT true,
     t_origins text[] DEFAULT NULL, c_whats text[] DEFAULT '{}', c_names text[] DEFAULT NULL, c_reasons text[] DEFAULT NULL,
-    c_counts bigint[] DEFAULT NULL
+    c_counts bigint[] DEFAULT NULL, ready text DEFAULT NULL, heard_at integer DEFAULT NULL, started text DEFAULT NULL
 ) RETURNS SETOF claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -161,6 +163,7 @@ DECLARE
     shown text[] := CASE WHEN offers THEN known ELSE '{}' END;  -- the tasks by which others know the worker
     answered bigint;
     ticking bigint := 0;  -- the due schedules that this claim returns
+    unheard text;  -- a run that the worker was handed and has not started
     wake float8;
 BEGIN
     -- Race: a hint may change the state before the lock is got; then the new version is locked and returned.
@@ -201,6 +204,11 @@ BEGIN
             WHERE u = ANY(gates) AND NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND NOT s.limits <@ gates)
             OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated));
     END IF;
+    IF state.handed IS NOT NULL AND num >= last THEN  -- a whole lease: the worker has it, or this claim returns it
+        UPDATE leases l SET until = after(now, seconds), claim_n = num
+        WHERE l.id = state.handed AND l.worker = who AND l.claim_n = last;
+        IF FOUND AND fresh AND state.handed IS DISTINCT FROM started THEN unheard := state.handed; END IF;
+    END IF;
     IF late <> '{}' THEN
         SELECT e.touched, e.tasks, e.dues INTO touched, tasks, dues FROM expire(late, now) e;
     END IF;
@@ -211,11 +219,12 @@ BEGIN
             tasks := tasks || more.tasks;
             dues := dues || more.dues;
         END IF;
-        IF free > 0 AND around.startable <> '{}' THEN
-            more := take_all(who, num, startable, around.startable, queues, gates, free, seconds, now);
-            took := more.batch; places := more.places; passed_over := more.passed_over; again := more.again; skipped := more.skipped;
+        IF free - (unheard IS NOT NULL)::integer > 0 AND around.startable <> '{}' THEN
+            more := take_all(who, num, startable, around.startable, queues, gates, free - (unheard IS NOT NULL)::integer, seconds, now);
+            took := more.batch; places := CASE WHEN unheard IS NULL THEN more.places END; passed_over := more.passed_over; again := more.again; skipped := more.skipped;
             l_tasks := more.all_tasks; l_queues := more.all_queues; l_priorities := more.all_priorities;
         END IF;
+        took := unheard || took;
     END IF;
     IF NOT fresh THEN
         took := ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num);
@@ -253,6 +262,8 @@ BEGIN
         batch = CASE WHEN fresh THEN took ELSE w.batch END,
         seen_at = now, idle = CASE WHEN answered < free THEN 1 ELSE 0 END,
         wake_at = CASE WHEN answered < free THEN wake END,
+        token = CASE WHEN answered = 0 AND free > 0 THEN ready END, ear = heard_at, lasts = seconds, spare = free > 1,
+        handed = CASE WHEN num < last THEN w.handed END,
         report = CASE WHEN fresh THEN coalesce(report_, w.report) ELSE w.report END
     WHERE w.name = who AND w.version = state.version;
     IF around.lapsed THEN
@@ -273,11 +284,13 @@ BEGIN
     END IF;
     IF tasks <> '{}' THEN hinted := to_hint(tasks, dues, now); END IF;
     IF around.recorded THEN
-        PERFORM record_events(me, 'runs', NULL, touched || CASE WHEN fresh THEN took END, NULL, NULL, NULL, NULL, now);
+        PERFORM record_events(me, 'runs', NULL, touched || CASE WHEN fresh THEN array_remove(took, unheard) END,
+                              NULL, NULL, NULL, NULL, now);
     END IF;
     IF hinted <> '{}' OR touched <> '{}' THEN PERFORM send_hints(me, hinted, touched); END IF;
-    IF (took <> '{}' OR ticking > 0) AND (now BETWEEN around.raised_at AND around.raised_at + {RAISE_EVERY}) IS NOT TRUE THEN
-        PERFORM raise_floors(took, now);
+    IF (took <> '{}' OR ticking > 0 OR state.handed IS NOT NULL)
+        AND (now BETWEEN around.raised_at AND around.raised_at + {RAISE_EVERY}) IS NOT TRUE THEN
+        PERFORM raise_floors(took || state.handed, now);
     END IF;
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
         'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'passed_over', passed_over,

@@ -133,7 +133,8 @@ BEGIN
 END $$;
 
 -- Raise the floors of the indexes from which a claim has just taken the runs `took`, every RAISE_EVERY seconds. One claim at a
--- time does it: `intended` has been committed when the next one reads the horizon. It is the last thing that a claim does,
+-- time does it: `intended` has been committed when the next one reads the horizon. A run that its worker was handed may have
+-- ended already. It is the last thing that a claim does,
 -- so the locks on floors are held only for the commit.
 CREATE OR REPLACE FUNCTION raise_floors(took text[], now float8) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -145,7 +146,8 @@ BEGIN
     IF now BETWEEN raised_at AND raised_at + {RAISE_EVERY} THEN RETURN; END IF;
     IF NOT pg_try_advisory_xact_lock(lock_class('floors'), 0) THEN RETURN; END IF;
     bound := horizon(now);
-    FOR lane IN SELECT DISTINCT l.task::text, l.queue::text, l.priority FROM leases l WHERE l.id = ANY(took) LOOP
+    FOR lane IN SELECT l.task::text, l.queue::text, l.priority FROM leases l WHERE l.id = ANY(took)
+                UNION SELECT f.task::text, f.queue::text, f.priority FROM finished f WHERE f.id = ANY(took) LOOP
         PERFORM raise_floor(0::smallint, lane.task, lane.priority, (
             SELECT q.lane_at FROM queue q
             WHERE q.hold = 0 AND q.task = lane.task AND q.queue = lane.queue AND q.priority = lane.priority

@@ -47,6 +47,87 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- The run `newcomer` as a message to the worker it may be handed to; NULL if a claim has to weigh it: it is not due, or larger
+-- than a message may be, its task has a limit, a rate, a pause or an override, or another run of its lane is due.
+CREATE OR REPLACE FUNCTION handed_message(newcomer text, now float8) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+    run queue;
+    message json;
+BEGIN
+    SELECT * INTO run FROM queue q WHERE q.id = newcomer;
+    IF run.hold <> 0 OR run.due_at > now OR run.expires_at <= now OR octet_length(run.body) > {HANDED_BYTES} / 2
+        OR EXISTS (SELECT FROM specs s WHERE s.name = run.task AND (s.gated OR s.paused OR NOT s.enabled))
+        OR EXISTS (SELECT FROM specs s WHERE s.name = 'override ' || run.task)
+        OR EXISTS (SELECT FROM freezes z WHERE z.until IS NULL OR z.until > now)
+        OR EXISTS (SELECT FROM queue q
+                   WHERE q.hold = 0 AND q.task = run.task AND q.queue = run.queue AND q.priority = run.priority AND q.id <> newcomer
+                     AND q.lane_at BETWEEN floor_of(0::smallint, run.task, run.priority, run.queue) AND now)
+    THEN RETURN NULL; END IF;
+    run.touches := coalesce(run.touches, 1);  -- these three as in the view queue_runs
+    run.touched_at := coalesce(run.touched_at, run.created_at);
+    run.queue := CASE run.queue WHEN '' THEN 'default' ELSE run.queue END;
+    message := json_strip_nulls(row_to_json(run));
+    RETURN CASE WHEN octet_length(message::text) <= {HANDED_BYTES} THEN message END;
+END $$;
+
+-- Lease the run `newcomer` to the worker `who`, as a part of its last claim, and send it to the connection that listens for that
+-- worker. The message can get lost: so the lease is short, and the next claim of the worker says which run it took; if it took
+-- none, that claim returns the run. With a second free seat (`spare`), the worker is hinted for more runs meanwhile.
+-- Return false if another verb has locked or changed the state of the worker.
+CREATE OR REPLACE FUNCTION hand_over(who text, known bigint, newcomer text, message json, now float8) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    worker worker_states;
+    lasts float8;
+BEGIN
+    SELECT s.* INTO worker FROM worker_states s WHERE s.name = who AND s.version = known FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN false; END IF;
+    lasts := least(worker.lasts, {UNHEARD});
+    UPDATE worker_states s SET idle = CASE WHEN worker.spare THEN 1 ELSE 0 END, version = s.version + 1, token = NULL,
+           handed = newcomer, batch = ARRAY[newcomer] WHERE s.name = who AND s.version = known;
+    WITH gone AS (DELETE FROM queue q WHERE q.id = newcomer RETURNING *)
+    INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, worker)
+    SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, worker.n, now, after(now, lasts), who FROM gone g;
+    PERFORM pg_notify('rota.ear.' || worker.ear, json_build_object('worker', who, 'token', worker.token, 'run', message,
+        'lease', json_build_object('state', 'running', 'fence', (message ->> 'fence')::integer + 1, 'worker', who,
+                                   'claimed_at', now, 'until', after(now, lasts), 'parked', false,
+                                   'cancel_requested', false, 'pause_requested', false))::text);
+    RETURN true;
+END $$;
+
+-- A worker for the lone new run `newcomer` of the lane `which`: the first that is ready is handed the run; else one is hinted.
+-- Returns the names of those that were hinted; `handed`: the run is leased.
+CREATE OR REPLACE FUNCTION hand_or_hint(newcomer text, which text, now float8, OUT hinted text[], OUT handed boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    candidate record;
+    message json;
+    asked boolean := false;
+BEGIN
+    hinted := '{}'; handed := false;
+    FOR candidate IN
+        SELECT w.name, s.version, s.ear FROM workers w CROSS JOIN LATERAL (
+            SELECT s.version, s.seen_at, s.wake_at, s.idle, CASE WHEN s.token IS NOT NULL THEN s.ear END AS ear FROM worker_states s
+            WHERE s.name = w.name ORDER BY s.version DESC LIMIT 1) AS s
+        WHERE s.idle = 1 AND s.seen_at > now - {IDLE_MEMORY} AND serves(w.tasks, w.queues, which) AND coalesce(s.wake_at, 'Infinity') > now
+        ORDER BY s.ear IS NULL, coalesce(s.wake_at, 'Infinity') DESC, w.name
+    LOOP
+        -- The connection that listens holds this lock, unless it is gone.
+        IF candidate.ear IS NOT NULL AND NOT pg_try_advisory_xact_lock_shared(lock_class('ears'), candidate.ear) THEN
+            IF NOT asked THEN message := handed_message(newcomer, now); END IF;
+            asked := true;
+            IF message IS NOT NULL THEN
+                handed := hand_over(candidate.name, candidate.version, newcomer, message, now);
+                IF handed THEN RETURN; END IF;
+                CONTINUE;
+            END IF;
+        END IF;
+        IF mark_hinted(candidate.name, candidate.version) THEN
+            hinted := ARRAY[candidate.name];
+            RETURN;
+        END IF;
+    END LOOP;
+END $$;
+
 -- Choose an idle worker for each arrival (`tasks`: names of lanes, `dues`) and return the names of the chosen workers; `idle` = 2
 -- marks them. For an arrival in any queue, one of the workers that serve the same queues is chosen.
 -- A worker that wakes by itself before the arrival is due is not chosen. Of the others, the worker that would wake last is
@@ -163,6 +244,14 @@ BEGIN
             AND mark_hinted(w.name, w.version));
     END IF;
     RETURN hinted;
+END $$;
+
+-- The number of this connection, for workers that it listens for: runs are handed over on the channel of that number, as long
+-- as this connection lives.
+CREATE OR REPLACE FUNCTION open_ear() RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM pg_advisory_lock(lock_class('ears'), pg_backend_pid());
+    RETURN pg_backend_pid();
 END $$;
 
 -- Register the process `me` as a listener for the next `seconds`.

@@ -33,6 +33,7 @@ DECLARE
     around record;
     arrivals record;
     bare boolean;
+    handed boolean := false;
 BEGIN
     hinted := '{}'; touched := '{}';
     now := now_of(skew, seen, true);
@@ -65,15 +66,17 @@ BEGIN
     ELSE
         INSERT INTO counted SELECT 'decided', n.task, 'accepted', count(*) FROM unnest(p_task) AS n (task) GROUP BY n.task;
     END IF;
+    IF around.recorded THEN
+        PERFORM record_put(me, p_id, array_fill('accepted'::text, ARRAY[cardinality(p_id)]), NULL, NULL, NULL, NULL, NULL, now);
+    END IF;
     IF around.idle AND cardinality(p_id) = 1 THEN
-        hinted := to_hint(ARRAY[lane_name(known[1], coalesce(p_queue[1], ''))], ARRAY[now], now);
+        SELECT l.hinted, l.handed INTO hinted, handed
+        FROM hand_or_hint(p_id[1], lane_name(known[1], coalesce(p_queue[1], '')), now) AS l;
+        IF handed AND around.recorded THEN PERFORM record_events(me, 'runs', NULL, p_id, NULL, NULL, NULL, NULL, now); END IF;
     ELSIF around.idle THEN
         SELECT array_agg(lane_name(coalesce(n.task, known[1]), coalesce(n.queue, ''))) AS tasks, array_agg(now) AS dues
         INTO arrivals FROM unnest(p_id, p_task, p_queue) AS n (id, task, queue);
         hinted := to_hint(arrivals.tasks, arrivals.dues, now);
-    END IF;
-    IF around.recorded THEN
-        PERFORM record_put(me, p_id, array_fill('accepted'::text, ARRAY[cardinality(p_id)]), NULL, NULL, NULL, NULL, NULL, now);
     END IF;
     IF hinted <> '{}' THEN PERFORM send_hints(me, hinted, touched); END IF;
 END $$;
@@ -99,6 +102,8 @@ DECLARE
     gone record;
     more integer := 0;
     own boolean;
+    recorded boolean;
+    handed boolean;
 BEGIN
     hinted := '{}';
     now := now_of(skew, seen, true);
@@ -106,7 +111,6 @@ BEGIN
         IF EXISTS (SELECT FROM workers_seen w WHERE w.idle = 1) THEN
             SELECT array_agg(lane_name(n.task, coalesce(n.queue, ''))), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
             INTO tasks, dues FROM unnest(p_task, p_queue, p_delay, p_at) AS n (task, queue, delay, at);
-            hinted := to_hint(tasks, dues, now);
         END IF;
         IF p_queue <> '{}' THEN PERFORM know_queues(p_task, p_queue); END IF;
         INSERT INTO queue ({plain_stored}, queue, share, writes_mark, priority, created_at, due_at, lane_at, expires_at)
@@ -145,14 +149,20 @@ BEGIN
         tasks := tasks || gone.tasks; dues := dues || gone.dues;
         PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
             array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(plan_note, ARRAY[more]), NULL, now);
-        hinted := to_hint(tasks, dues, now);
     END IF;
-    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+    recorded := (SELECT r.last_value FROM record_until r) > now * {PER_SECOND};
+    IF recorded THEN
         IF runs IS NULL THEN
             PERFORM record_put(me, p_id, array_fill('accepted'::text, ARRAY[cardinality(p_id)]), NULL, NULL, NULL, NULL, NULL, now);
         ELSE
             PERFORM record_put(me, runs, reasons, touched, got.d_tasks, got.d_keys, got.d_reasons, got.d_runs, now);
         END IF;
+    END IF;
+    IF cardinality(p_id) = 1 AND cardinality(tasks) = 1 AND dues[1] <= now AND coalesce(reasons[1], 'accepted') = 'accepted' THEN
+        SELECT l.hinted, l.handed INTO hinted, handed FROM hand_or_hint(p_id[1], tasks[1], now) AS l;
+        IF handed AND recorded THEN PERFORM record_events(me, 'runs', NULL, p_id, NULL, NULL, NULL, NULL, now); END IF;
+    ELSE
+        hinted := to_hint(tasks, dues, now);
     END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;
