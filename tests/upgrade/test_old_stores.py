@@ -49,7 +49,7 @@ def on_redis(server: RedisServer, namespace: str, dump: str) -> Backend:
     return backend
 
 
-async def on_postgres(server: PostgresServer, namespace: str, version: int, dump: str) -> Backend:
+async def on_postgres(server: PostgresServer, namespace: str, version: int, dump: str) -> PostgresBackend:
     connection = await asyncpg.connect(server.url)
     try:
         await postgres_load(connection, namespace, version, dump)
@@ -199,3 +199,15 @@ async def test_a_file_from_before_the_rollups_keeps_its_figures_and_its_version(
     assert totals == {RESIZE: 5}
     with closing(sqlite3.connect(tmp_path / "rota.db")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (1,), "the version before can come back"
+
+
+async def test_a_schema_from_before_the_hand_over_keeps_its_version_and_hands_runs_over(
+    postgres: PostgresServer, namespace: str
+) -> None:
+    backend = await on_postgres(postgres, namespace, 1, OLD["postgres_1"])
+    async with backend.open() as store, store.changes():
+        stage = Stage(backend, store)
+        await stage.claim("new", tasks=["fresh"], ready=True)
+        await stage.put(fresh := new_run("fresh"))
+        assert (await stage.see(fresh)).state is State.RUNNING
+    assert await backend.planned() == (1, 1, False), "the version before can come back"
