@@ -1,8 +1,8 @@
 """Processes that enqueue until they are killed: `python -m tests.django.dying PATH DEATHS EACH`.
 
-One process sets the project up, imports all that an enqueue imports, and forks the others, so that a death costs no
-start. It writes the number of each commit that it knows of, and after `maybe` the number of one that it cannot know of:
-a process that is killed from outside may have committed once more.
+One process sets the project up, imports all that an enqueue imports, makes the app, and forks the others, as gunicorn
+does with --preload, so that a death costs no start. It writes the number of each commit that it knows of, and after
+`maybe` the number of one that it cannot know of: a process that is killed from outside may have committed once more.
 """
 
 import gc
@@ -95,8 +95,8 @@ def forked(path: str, first: int, count: int, kind: str, lives: list[float]) -> 
 
 
 def warm(path: str) -> None:
-    """Import what a first process imported for an enqueue and its hand-over. This process opens nothing itself: a child
-    would inherit it."""
+    """Import what a first process imported for an enqueue and its hand-over, and make the app and a run. This process
+    opens nothing itself: a child would inherit it."""
     read, written = os.pipe()
     child = os.fork()
     if not child:
@@ -115,6 +115,12 @@ def warm(path: str) -> None:
         for name in names.read().split():
             importlib.import_module(name)
     os.waitpid(child, 0)
+
+    from rota.django.enqueueing import Enqueued
+    from tests.django.shop.tasks import write
+
+    Enqueued(write, (path, "never enqueued"), {}).run()
+    gc.collect()
     gc.freeze()  # a collection in a child would copy every page
 
 
