@@ -96,6 +96,18 @@ def test_run_task_calls_no_task_that_is_running_unless_it_is_forced(
 
 
 @requirement("2.12")
+def test_run_task_takes_its_options_before_between_and_after_the_values(capsys: pytest.CaptureFixture[str]) -> None:
+    with app.bound_to("memory://"):
+        for words in (
+            ("--force", "reports.nightly", "day=mon", "pages=3"),
+            ("reports.nightly", "--force", "day=mon", "pages=3"),
+            ("reports.nightly", "day=mon", "--force", "pages=3"),
+        ):
+            run_task.Command().run_from_argv(["manage.py", "run_task", *words])
+            assert json.loads(capsys.readouterr().out) == {"day": "mon", "pages": 3}
+
+
+@requirement("2.12")
 def test_run_task_says_what_to_do_while_the_store_is_away(tmp_path: Path) -> None:
     (tmp_path / "rota.db").mkdir()
     with app.bound_to(f"sqlite:///{tmp_path}/rota.db"):

@@ -27,6 +27,12 @@ class Command(BaseCommand):
         "here or in a worker, is not called a second time, as its overlap= says. With --enqueue, a worker calls it."
     )
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Take options between the values too: `run_task NAME --enqueue day=7`."""
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        setattr(parser, "parse_args", parser.parse_intermixed_args)  # noqa: B010
+        return parser
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="The name of the task: see list_tasks.")
         parser.add_argument("values", nargs="*", metavar="argument=value", help="What the task takes.")
