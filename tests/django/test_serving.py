@@ -17,6 +17,8 @@ from django.core.wsgi import get_wsgi_application
 from django.test import override_settings
 
 import rota.django
+from rota.app import embedded
+from rota.app.core import core_of
 from rota.django import serving, stopping
 from rota.django.servers import Server
 from tests.django.served.site import ROOT
@@ -148,7 +150,7 @@ async def test_the_lifespan_stops_the_engine_and_other_scopes_pass() -> None:
     with stopping.forgotten():
         await wrapped({"type": "http"}, receive, send)
         await asyncio.wait_for(wrapped({"type": "lifespan"}, receive, send), 30)
-        assert stopping.begun()
+        assert stopping.begun().is_set()
     assert seen == ["http", "lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
@@ -170,9 +172,7 @@ def test_gunicorn_tells_the_engine_of_its_end_before_its_requests_have_ended() -
 
 
 def test_a_server_that_kills_limits_the_seconds_of_the_stop() -> None:
-    from rota.app.core import core_of
-
     app = rota.Rota("memory://")
-    stopping.limit(app, Server(grace=4.0).grace)
-    stopping.limit(app, 10.0)
+    embedded.limit_grace(app, Server(grace=4.0).grace)
+    embedded.limit_grace(app, 10.0)
     assert core_of(app).tuning.grace == 4.0

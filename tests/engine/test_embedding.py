@@ -1,6 +1,7 @@
 """An engine in a process that has no event loop, or several: how it starts, stops, and ends with its process."""
 
 import asyncio
+import logging
 import subprocess
 import sys
 import threading
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from rota import Rota, Run, RunCancelled, State
+from rota.app import embedded
 from rota.app.any_loop_lock import AnyLoopLock
+from rota.app.core import core_of
 from rota.errors import NotRunning
 
 
@@ -289,3 +292,43 @@ threading.Thread(target=interrupt, daemon=True).start()
 def test_ctrl_c_ends_the_grace_at_the_end_of_a_process(tmp_path: Path) -> None:
     run, written = run_program(INTERRUPTED, tmp_path, 1000)
     assert (run.state, run.losses) == (State.QUEUED, 0), written
+
+
+def test_an_engine_whose_store_does_not_answer_is_tried_again_until_the_stop(
+    unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, log, stopped = make_app(f"redis://127.0.0.1:{unused_tcp_port}"), logging.getLogger("rota.test"), Stopped(2)
+    embedded.start(app, log, stopped, grace=3.0)
+    lines = [record.getMessage() for record in caplog.records if record.name == "rota.test"]
+    assert len(lines) == 2
+    assert all(line.startswith("the engine cannot start yet, next try in ") for line in lines)
+    assert app.status().running is False
+    embedded.limit_grace(app, 10.0)
+    assert core_of(app).tuning.grace == 3.0
+
+
+def test_a_stop_that_comes_while_the_engine_starts_finds_it() -> None:
+    app, stopped = make_app(), threading.Event()
+    plain = app.start_sync
+
+    def start_sync() -> None:
+        plain()
+        stopped.set()
+
+    app.start_sync = start_sync  # type: ignore[method-assign]
+    embedded.start(app, logging.getLogger("rota.test"), stopped)
+    assert app.status().running is False
+
+
+class Stopped(threading.Event):
+    """Is set after so many pauses, each of which it leaves out."""
+
+    def __init__(self, pauses: int) -> None:
+        super().__init__()
+        self.pauses = pauses
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses -= 1
+        if not self.pauses:
+            self.set()
+        return self.is_set()

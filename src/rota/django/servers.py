@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 MARGIN = 5.0
-"""Seconds between the end of our stop and the moment at which gunicorn kills its worker, or a SIGTERM the process."""
+"""Seconds between the end of our stop and the moment at which gunicorn kills its worker."""
 
 
 class Server(Struct, frozen=True):

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from django.core.handlers.base import BaseHandler
 from django.core.signals import request_started
@@ -22,9 +22,6 @@ log = logging.getLogger("rota.django")
 
 FORKED = 0.2
 """Seconds from a fork to the start of the engine in the child. A child that runs another program is gone by then."""
-FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
-"""Seconds between two tries to start an engine whose store does not answer."""
-
 HANDLERS = ("django.core.handlers.wsgi", "django.core.handlers.asgi")
 
 
@@ -132,32 +129,10 @@ def serve(why: str, server: Server | None = None) -> None:
 
 
 def _start(server: Server) -> None:
-    """Start the engine; while the store does not answer, try again."""
-    from rota.app.core import core_of
+    from rota.app import embedded
     from rota.django.project import app
-    from rota.domain.backoff import Backoff
-    from rota.errors import StoreUnavailable
 
-    rota, backoff = app(), Backoff(FIRST_PAUSE, LAST_PAUSE)
-    stopping.limit(rota, server.grace)
-    while not stopping.begun():
-        try:
-            rota.start_sync()
-        except StoreUnavailable as error:
-            pause = backoff.pause()
-            log.warning("the engine cannot start yet, next try in %.1f s: %s", pause, error)
-            stopping.wait(pause)
-        except Exception:
-            log.exception("the engine cannot start in this process (pid %d)", os.getpid())
-            return
-        else:
-            engine = core_of(rota).lifecycle.engine
-            if engine is not None and server.grace == 0.0:
-                engine.cleanup = False
-            if stopping.begun():  # the stop came first and found nothing to stop
-                with suppress(Exception):
-                    rota.stop_sync()
-            return
+    embedded.start(app(), log, stopping.begun(), server.grace)
 
 
 def state() -> str:

@@ -7,14 +7,9 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec.structs import replace
-
-from rota.django.servers import MARGIN, Server
-
-if TYPE_CHECKING:
-    from rota.app.app import Rota
+from rota.django.servers import Server
 
 log = logging.getLogger("rota.django")
 
@@ -39,22 +34,9 @@ def _here() -> _Stop:
     return _stop
 
 
-def begun() -> bool:
-    return _here().begun.is_set()
-
-
-def wait(seconds: float) -> None:
-    """Wait until a stop begins, at most `seconds`."""
-    _here().begun.wait(seconds)
-
-
-def limit(app: "Rota", grace: float | None) -> None:
-    """Let no stop of the app take longer than the server waits."""
-    from rota.app.core import core_of
-
-    core = core_of(app)
-    if grace is not None and grace < core.tuning.grace:
-        core.tuning = replace(core.tuning, grace=grace)
+def begun() -> threading.Event:
+    """Return the event that is set once the stop of this process has begun."""
+    return _here().begun
 
 
 def prepare(server: Server) -> None:
@@ -116,21 +98,12 @@ def hear_gunicorn(worker: Any) -> None:
     worker.handle_exit = handle_exit
 
 
-def _grace() -> float:
-    from rota.app.core import core_of
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """Stop the engine before the process dies of SIGTERM, which no code of the server handles."""
+    from rota.app.embedded import stop_and_die
     from rota.django.project import app
 
-    return core_of(app()).tuning.grace
-
-
-def _terminated(number: int, frame: FrameType | None) -> None:
-    """Stop the engine before the process dies of SIGTERM, which no code of the server handles. The signal may have
-    interrupted anything, so the stop is on a thread, and the process does not wait for it for ever."""
-    stopper = threading.Thread(target=stop, name="rota-stop", daemon=True)
-    stopper.start()
-    stopper.join(_grace() + MARGIN)
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
+    stop_and_die([app()], stop, number)
 
 
 @contextmanager

@@ -13,19 +13,15 @@ from weakref import WeakSet
 
 import click
 from flask import Flask
-from msgspec.structs import replace
 
+from rota.app import embedded
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.errors import InvalidOptions, StoreUnavailable
+from rota.errors import InvalidOptions
 from rota.stores import connect
 
 log = logging.getLogger("rota.flask")
 
-FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
-"""Seconds between two tries to start an engine whose store does not answer."""
-MARGIN = 5.0
-"""Seconds beyond the grace that a stop may take after a SIGTERM."""
 RELOADED = "WERKZEUG_RUN_MAIN"
 """Set in the child of the reloader, which gets a quarter of a second to end after Ctrl-C: its runs are given back at
 once."""
@@ -104,20 +100,23 @@ def hear_termination(engine: "Engine") -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
-    for engine in list(_engines):
-        if engine.decided:
-            engine.stop_in_time()
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
+    serving = [engine for engine in _engines if engine.decided]
+
+    def stop() -> None:
+        for engine in serving:
+            engine.stop()
+
+    embedded.stop_and_die([engine.app for engine in serving], stop, number)
 
 
 class Engine:
     """The engine of one Flask app in this process. A forked child decides anew."""
 
     def __init__(self, flask_app: Flask, app: Rota) -> None:
+        self.app = app
         self._flask_app = flask_app
-        self._app = app
         self._decided = 0
+        self._stopped = threading.Event()
         self._lock = threading.Lock()
 
     @property
@@ -141,37 +140,14 @@ class Engine:
             )
             return
         log.info("the engine starts in this process (pid %d): %s", os.getpid(), why)
-        threading.Thread(target=self._start, name="rota-start", daemon=True).start()
-
-    def _start(self) -> None:
-        pause, core = FIRST_PAUSE, core_of(self._app)
-        reloads = os.environ.get(RELOADED) == "true"
-        if reloads:
-            core.tuning = replace(core.tuning, grace=0.0)
-        while True:
-            try:
-                self._app.start_sync()
-            except StoreUnavailable as error:
-                log.warning("the engine cannot start yet, next try in %.1f s: %s", pause, error)
-                threading.Event().wait(pause)
-                pause = min(2 * pause, LAST_PAUSE)
-            except Exception:
-                log.exception("the engine cannot start in this process (pid %d)", os.getpid())
-                return
-            else:
-                if reloads and core.lifecycle.engine is not None:
-                    core.lifecycle.engine.cleanup = False
-                return
+        grace = 0.0 if os.environ.get(RELOADED) == "true" else None
+        words = (self.app, log, self._stopped, grace)
+        threading.Thread(target=embedded.start, args=words, name="rota-start", daemon=True).start()
 
     def stop(self) -> None:
         if self.decided:
-            self._app.stop_sync()
-
-    def stop_in_time(self) -> None:
-        """Stop from a handler of a signal, which may have interrupted anything: on a thread, and not for ever."""
-        stopper = threading.Thread(target=self.stop, name="rota-stop", daemon=True)
-        stopper.start()
-        stopper.join(core_of(self._app).tuning.grace + MARGIN)
+            self._stopped.set()
+            self.app.stop_sync()
 
 
 class _FirstRequest:

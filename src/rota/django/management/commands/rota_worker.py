@@ -39,9 +39,9 @@ def _work(queues: str | None, concurrency: str | None) -> None:
     """Work on the thread that Django's reloader starts; the engine has its own threads, and ends with the process."""
     from msgspec.structs import replace
 
+    from rota.app import embedded
     from rota.app.core import core_of
     from rota.cli.worker.worker import split
-    from rota.django import stopping
     from rota.django.project import app
 
     rota = app()
@@ -50,8 +50,7 @@ def _work(queues: str | None, concurrency: str | None) -> None:
         core.tuning = replace(core.tuning, queues=tuple(split([queues])))
     if concurrency is not None:
         core.tuning = replace(core.tuning, concurrency=int(concurrency))
-    stopping.limit(rota, 0.0)
+    embedded.limit_grace(rota, 0.0)
     rota.start_sync()
-    if core.lifecycle.engine is not None:
-        core.lifecycle.engine.cleanup = False  # the reloader waits for the end, and so does the developer
+    embedded.give_back_at_once(rota)  # the reloader waits for the end, and so does the developer
     threading.Event().wait()
