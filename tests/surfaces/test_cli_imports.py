@@ -114,7 +114,7 @@ print(json.dumps(said))
 """
 
 APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new"}
-APPLESS |= {"import crontab", "import apscheduler", "import beat-db", "import celery", "import k8s"}
+APPLESS |= {"import crontab", "import apscheduler", "import beat-db", "import celery", "import huey", "import k8s"}
 """Commands that import no app in their own process."""
 
 

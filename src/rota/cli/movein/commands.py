@@ -36,7 +36,7 @@ SystemCrontab = Annotated[
     ),
 ]
 
-Kind = Literal["crontab", "apscheduler", "beat-db", "celery", "k8s"]
+Kind = Literal["crontab", "apscheduler", "beat-db", "celery", "huey", "k8s"]
 
 movein = App(name="import", help="Carry over the schedules of cron and of other schedulers.", group=CARE)
 
@@ -132,6 +132,28 @@ def celery(
 
 
 @movein.command
+def huey(
+    app: Annotated[str, Parameter(help="The Huey, as module:attribute. Its module is imported, and has its tasks.")],
+    /,
+    *,
+    tz: Zone = None,
+    to: To = None,
+    apply: Apply = False,
+    at: At = None,
+    unknown_ok: Unknown = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Show what the periodic tasks of a Huey become: the same times, or refused and why.
+
+    Huey's own library has made them; no consumer starts, and its own crontab is the proof. --to writes a task for each,
+    --apply puts schedules that call tasks named as the functions. Exits with 3, and writes nothing, if a time differs
+    and no rule says why.
+    """
+    return carry_out(read_huey_app(app, tz), Carry(to, apply, at, unknown_ok), target, show)
+
+
+@movein.command
 def k8s(
     file: Annotated[Path, Parameter(help="CronJobs as YAML or JSON: a manifest, or kubectl get cronjobs -o yaml.")],
     /,
@@ -154,9 +176,7 @@ def k8s(
 
 @movein.command
 def status(
-    kind: Annotated[
-        Literal["crontab", "apscheduler", "beat-db", "celery", "k8s"], Parameter(help="What the source is.")
-    ],
+    kind: Annotated[Kind, Parameter(help="What the source is.")],
     where: Annotated[str, Parameter(help="Where it is, as with rota import.")],
     /,
     *,
@@ -166,10 +186,15 @@ def status(
     show: Shared[Show],
 ) -> None:
     """Show both sides: which schedules of a source are in the store, when each fires next, and from when on."""
-    if kind == "crontab":
-        source = read_crontab_file(Path(where), tz, system)
-    else:
-        source = read_cronjob_file(Path(where), tz) if kind == "k8s" else _READERS[kind](where)
+    match kind:
+        case "crontab":
+            source = read_crontab_file(Path(where), tz, system)
+        case "k8s":
+            source = read_cronjob_file(Path(where), tz)
+        case "huey":
+            source = read_huey_app(where, tz)
+        case _:
+            source = _READERS[kind](where)
     show_status(source, target, show)
 
 
@@ -198,6 +223,13 @@ def read_celery_app(reference: str) -> Source:
     from rota.movein.celery_app import read_celery
 
     return read_celery(load_object(reference), reference, datetime.now(UTC))
+
+
+def read_huey_app(reference: str, tz: str | None) -> Source:
+    from rota.movein.huey_app import read_huey
+
+    zone, zone_from = (_checked(tz), "--tz") if tz else zone_of_machine()
+    return read_huey(load_object(reference), reference, datetime.now(UTC), zone, zone_from or "this machine")
 
 
 def read_cronjob_file(file: Path, tz: str | None) -> Source:
