@@ -114,7 +114,7 @@ print(json.dumps(said))
 """
 
 APPLESS = {"dev", "cron", "demo", "health", "move", "completion", "token new"}
-APPLESS |= {"import crontab", "import apscheduler", "import beat-db", "import celery", "import huey", "import k8s"}
+APPLESS |= {f"import {source}" for source in ("crontab", "apscheduler", "beat-db", "celery", "huey", "k8s", "systemd")}
 """Commands that import no app in their own process."""
 
 

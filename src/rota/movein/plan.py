@@ -79,7 +79,7 @@ class Source(Struct, frozen=True, kw_only=True):
     """What an import has read."""
 
     kind: str
-    """The word of the command: crontab, apscheduler, beat-db, celery, huey, k8s."""
+    """The word of the command: crontab, apscheduler, beat-db, celery, huey, k8s, systemd."""
     where: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()

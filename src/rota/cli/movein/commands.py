@@ -1,6 +1,6 @@
 """`rota import`: schedules of other schedulers as a plan, as code or in the store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -36,7 +36,7 @@ SystemCrontab = Annotated[
     ),
 ]
 
-Kind = Literal["crontab", "apscheduler", "beat-db", "celery", "huey", "k8s"]
+Kind = Literal["crontab", "apscheduler", "beat-db", "celery", "huey", "k8s", "systemd"]
 
 movein = App(name="import", help="Carry over the schedules of cron and of other schedulers.", group=CARE)
 
@@ -175,6 +175,26 @@ def k8s(
 
 
 @movein.command
+def systemd(
+    *paths: Annotated[Path, Parameter(help="Timer units, or folders with them: /etc/systemd/system.")],
+    tz: Zone = None,
+    to: To = None,
+    apply: Apply = False,
+    at: At = None,
+    unknown_ok: Unknown = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Show what timers of systemd become: the same times, or refused and why.
+
+    `systemd-analyze calendar` is the proof. --to writes a task for each timer, which starts its service and waits for
+    its end; --apply puts schedules that call tasks named as the timers. Exits with 3, and writes nothing, if a time
+    differs and no rule says why.
+    """
+    return carry_out(read_timer_files(paths, tz), Carry(to, apply, at, unknown_ok), target, show)
+
+
+@movein.command
 def status(
     kind: Annotated[Kind, Parameter(help="What the source is.")],
     where: Annotated[str, Parameter(help="Where it is, as with rota import.")],
@@ -193,6 +213,8 @@ def status(
             source = read_cronjob_file(Path(where), tz)
         case "huey":
             source = read_huey_app(where, tz)
+        case "systemd":
+            source = read_timer_files([Path(where)], tz)
         case _:
             source = _READERS[kind](where)
     show_status(source, target, show)
@@ -230,6 +252,13 @@ def read_huey_app(reference: str, tz: str | None) -> Source:
 
     zone, zone_from = (_checked(tz), "--tz") if tz else zone_of_machine()
     return read_huey(load_object(reference), reference, datetime.now(UTC), zone, zone_from or "this machine")
+
+
+def read_timer_files(paths: Sequence[Path], tz: str | None) -> Source:
+    from rota.movein.timers import read_timers
+
+    zone, zone_from = (_checked(tz), "--tz") if tz else zone_of_machine()
+    return read_timers(paths, datetime.now(UTC), zone, zone_from)
 
 
 def read_cronjob_file(file: Path, tz: str | None) -> Source:
