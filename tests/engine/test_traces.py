@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
-from rota import Every, Retry, Rota, Secret
+from rota import Every, Retry, Rota, Secret, State
+from rota.domain.settlement import Finish, Settlement
 from rota.engine import traces
 from rota.engine.logs import JsonLines
 from rota.errors import RotaError
@@ -27,6 +28,7 @@ from tests.faults.conftest import store_url as store_url
 from tests.web.conftest import Caller
 from tests.web.conftest import caller as caller
 
+SUCCEEDED = Finish(State.SUCCEEDED, None)
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -239,3 +241,51 @@ async def test_a_submit_that_fails_is_counted_with_its_error(
     ((name, task, error),) = measured(metered)
     assert (name, task) == ("messaging.client.sent.messages", "lone")
     assert error
+
+
+def stored(spans: InMemorySpanExporter, kind: str) -> list[ReadableSpan]:
+    return [span for span in spans.get_finished_spans() if span.name.partition(" ")[0] == kind]
+
+
+async def test_with_trace_store_claims_and_settlements_have_spans(spans: InMemorySpanExporter) -> None:
+    app = Rota("memory://", trace_store=True)
+    one, other = app.task(name="one")(_nothing), app.task(name="other")(_nothing)
+    await app.submit_many([one.bind(), one.bind(), other.bind()])
+    async with app:
+        while any((await app.depths()).values()):
+            await app.client().news(0.05)
+    (send,) = stored(spans, "send")
+    (receive,) = stored(spans, "receive")
+    assert receive.kind is SpanKind.CLIENT
+    assert set(links(receive)) == set(ids([send])), "it is linked to the submits"
+    assert dict(receive.attributes or {})["messaging.batch.message_count"] == 3
+    settles = {span.name: span for span in stored(spans, "settle")}
+    assert settles.keys() == {"settle one", "settle other"}
+    assert {span.kind for span in settles.values()} == {SpanKind.CLIENT}
+    assert set(links(settles["settle one"])) == set(ids(named(spans, "process one")))
+    (alone,) = named(spans, "process other")
+    parent = settles["settle other"].parent
+    assert parent is not None
+    assert [(parent.trace_id, parent.span_id)] == ids([alone]), "the settle of one call is a part of its trace"
+    assert dict(settles["settle other"].attributes or {})["messaging.operation.type"] == "settle"
+
+
+async def test_without_trace_store_they_have_none(app: Rota, spans: InMemorySpanExporter) -> None:
+    async with app:
+        await (await app.tasks["inner"].submit()).result()
+    assert {span.name for span in spans.get_finished_spans()} == {"send inner", "process inner"}
+
+
+async def test_a_claim_that_fails_has_a_span_with_the_error_and_one_that_finds_nothing_has_none(
+    spans: InMemorySpanExporter,
+) -> None:
+    with pytest.raises(ValueError, match="gone"), traces.receiving():
+        raise ValueError("gone")
+    with traces.receiving():
+        pass
+    (receive,) = stored(spans, "receive")
+    assert dict(receive.attributes or {})["error.type"] == "ValueError"
+    with pytest.raises(OSError, match="away"), traces.settling([("one", Settlement("r", 1, "w", SUCCEEDED, "x"))]):
+        raise OSError("away")
+    (settle,) = stored(spans, "settle")
+    assert settle.status.status_code is trace.StatusCode.ERROR

@@ -83,6 +83,7 @@ class Rota(Finding, Steering, Planning, AsyncOnly):
         grace: float | None = None,
         patience: float | None = None,
         enabled: bool | None = None,
+        trace_store: bool | None = None,
         resources: Resources | None = None,
         fail_on: FailOn | None = None,
         middleware: Sequence[Middleware] = (),
@@ -104,6 +105,7 @@ class Rota(Finding, Steering, Planning, AsyncOnly):
             grace=grace,
             patience=patience,
             enabled=enabled,
+            trace_store=trace_store,
         )
         self._core = core = Core(settings, store, resources, fail_on, middleware)
         self._submitter, self._formats = core.submitter, core.registry.formats

@@ -57,6 +57,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
     """Seconds that running handlers have to end when the engine stops."""
     sweep: float = 60.0
     """Seconds between sweeps."""
+    trace_store: bool = False
+    """Whether claims and settlements have spans of their own, with OpenTelemetry."""
     retention: Retention = Retention()
 
     def __post_init__(self) -> None:

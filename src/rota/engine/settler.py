@@ -14,6 +14,7 @@ from rota.domain.run import Failure, Lease, Run, State
 from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.domain.text import plural
 from rota.engine.seats import Seats
+from rota.engine.traces import settling
 from rota.errors import StoreUnavailable, Unstorable
 from rota.store import Reply, Store
 
@@ -52,13 +53,15 @@ class Settler:
         seats: Seats,
         on_recorded: Callable[[Sequence[Ending], float], None],
         on_stale: Callable[[], None],
+        traced: bool = False,
     ) -> None:
         """The settler calls `on_recorded(endings, now)` when the store has recorded endings at `now`, and `on_stale()`
-        when the store has refused one."""
+        when the store has refused one. `traced`: each settle has a span."""
         self._store = store
         self._seats = seats
         self._on_recorded = on_recorded
         self._on_stale = on_stale
+        self._traced = traced
         self._waiting: deque[Ending] = deque()
         self._under_way: list[Ending] = []
         self._aside: list[_Aside] = []
@@ -159,11 +162,18 @@ class Settler:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
             try:
-                return await self._store.settle([settlement for settlement, _, _ in endings])
+                return await self._settle_once(endings)
             except StoreUnavailable as error:
                 pause = backoff.pause()
                 log.warning("cannot record %s, next try in %.1f s: %s", plural(len(endings), "ending"), pause, error)
                 await asyncio.sleep(pause)
+
+    async def _settle_once(self, endings: Sequence[Ending]) -> Reply[Verdict]:
+        settlements = [settlement for settlement, _, _ in endings]
+        if not self._traced:
+            return await self._store.settle(settlements)
+        with settling(((run.task, settlement) for settlement, run, _ in endings)):
+            return await self._store.settle(settlements)
 
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
         self._fewer.set()

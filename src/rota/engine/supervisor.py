@@ -155,7 +155,8 @@ class Supervisor:
         heart = Heart if self._world.threads else LoopHeart
         self._heart = heart(self._backend, self._seats, self._tuning, self._world, slate)
         announcer = Announcer(store, self._hooks)
-        self._settler = Settler(store, self._seats, announcer.recorded, announcer.tallies.stale)
+        traced = self._tuning.trace_store
+        self._settler = Settler(store, self._seats, announcer.recorded, announcer.tallies.stale, traced)
         ticks = Ticks(store, self._hooks, announcer.tallies, self.undeclared)
         runner = Runner(self._handlers, self._world, Steps(store, self._flows), self._overrides)
         self._calls = Calls(runner, self._seats, self._heart, self._settler, announcer, resources, self._flows.written)

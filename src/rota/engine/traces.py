@@ -8,8 +8,9 @@ thousand runs; `trace="parent"` on a task makes the submit the parent.
 """
 
 import sys
-from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
@@ -289,6 +290,82 @@ def processed(span: "Span | None", task: str, settlement: Settlement) -> None:
         span.set_status(Status(StatusCode.ERROR, error.message))
         fields = {"exception.type": error.type, "exception.message": error.message}
         span.add_event("exception", fields | ({"exception.stacktrace": error.traceback} if error.traceback else {}))
+    span.end()
+
+
+# -- the store --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def receiving() -> "Generator[list[Run]]":
+    """A span `receive` around a claim, if it brings runs or fails: most claims of an idle worker do neither. The block
+    adds the runs to the list that it gets."""
+    runs: list[Run] = []
+    found, began = tracer(), time.time_ns()
+    error: BaseException | None = None
+    try:
+        yield runs
+    except Exception as raised:
+        error = raised
+        raise
+    finally:
+        if found is not None and (runs or error is not None):
+            links = [_extracted(run.headers) for run in runs]
+            _of_store(found, "receive", sorted({run.task for run in runs}), len(runs), links, began, error)
+
+
+@contextmanager
+def settling(endings: "Iterable[tuple[str, Settlement]]") -> "Generator[None]":
+    """A span `settle TASK` around a settle, for each task among `endings`: its name and the settlement."""
+    found, began = tracer(), time.time_ns()
+    if found is None:
+        yield
+        return
+    by_task: defaultdict[str, list[Context]] = defaultdict(list)
+    for task, settlement in endings:
+        if not task.startswith(OWN):
+            by_task[task].append(_extracted({"traceparent": settlement.trace} if settlement.trace else {}))
+    error: BaseException | None = None
+    try:
+        yield
+    except Exception as raised:
+        error = raised
+        raise
+    finally:
+        for task, calls in by_task.items():
+            _of_store(found, f"settle {task}", [task], len(calls), calls, began, error)
+
+
+def _of_store(
+    found: "Tracer",
+    name: str,
+    tasks: Sequence[str],
+    count: int,
+    others: "Sequence[Context]",
+    began: int,
+    error: BaseException | None,
+) -> None:
+    """Make the span of a verb of the store that began at `began`. One that is about a single call is a part of its
+    trace; one that is about several has links to `others`."""
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+
+    operation = name.partition(" ")[0]
+    attributes: dict[str, Any] = {
+        "messaging.system": "rota",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+        "messaging.batch.message_count": count,
+    }
+    if len(tasks) == 1:
+        attributes["messaging.destination.name"] = tasks[0]
+    parent = others[0] if len(others) == 1 and operation == "settle" else Context()
+    contexts = [trace.get_current_span(each).get_span_context() for each in others]
+    links = [] if parent else [trace.Link(each) for each in contexts if each.is_valid]
+    span = found.start_span(name, parent, trace.SpanKind.CLIENT, attributes, links, start_time=began)
+    if error is not None:
+        span.set_attribute("error.type", type(error).__qualname__)
+        span.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__qualname__))
     span.end()
 
 

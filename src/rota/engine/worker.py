@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Released, settlement_of
@@ -16,6 +16,7 @@ from rota.engine.offers import Offers
 from rota.engine.reports import Reports
 from rota.engine.seats import Seat, Seats
 from rota.engine.settler import Settler
+from rota.engine.traces import receiving
 from rota.engine.wear import Wear
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
@@ -150,7 +151,11 @@ class Worker:
         n, handed, asked_at = self._claims + 1, self._handover.took, self._now()
         lease, queues = self._tuning.lease, self._tuning.queues
         request = ClaimRequest(self.name, n, tasks, free, lease, self._reports.next(), queues=queues)
-        claim = await self._handover.claim(request, idle=free > 0 and not self._seats)
+        idle = free > 0 and not self._seats
+        spans: AbstractContextManager[list[Run]] = receiving() if self._tuning.trace_store else nullcontext([])
+        with spans as received:
+            claim = await self._handover.claim(request, idle)
+            received += claim.runs
         self._claims = n
         self._reports.sent(claim.now)
         if handed is not None:

@@ -77,6 +77,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     log_level: Annotated[LogLevel, says("The least level that `rota worker` and `rota dev` log.")] = "info"
     log_format: Annotated[LogFormat, says("How they write it: lines of text, or a JSON object per line.")] = "text"
     patience: Annotated[Seconds, says("Seconds within which a submit reaches the store, or raises.")] = RETRY_WINDOW
+    trace_store: Annotated[
+        bool, says("With OpenTelemetry, also make spans of what a worker asks the store: `receive` and `settle`.")
+    ] = False
     debug: Annotated[bool, says("Show tracebacks on the command line.")] = False
     tasks: Annotated[dict[str, TaskOverride], says("What is changed of single tasks.")] = {}
     limits: Annotated[dict[str, int], says("The numbers of named limits: `[limits.gpu]` `total = 4`.")] = {}
