@@ -138,13 +138,22 @@ def board() -> Json:
                     unit="ops",
                 ),
                 graph(
+                    "Calls of services with an engine, p95, with runs and traces",
+                    {
+                        "{{task}}": "histogram_quantile(0.95, sum by (task, le) "
+                        "(rate(rota_call_seconds_bucket[$__rate_interval])))"
+                    },
+                    unit="s",
+                    exemplars=True,
+                ),
+                graph(
                     "Changes by people",
                     {"{{action}}": "sum by (action) (increase(rota_audit_total[$__rate_interval]))"},
                 ),
                 graph(
                     "Store and names",
                     {
-                        "{{kind}}": "count by (kind) (rota_store_info)",
+                        "{{kind}} {{version}}": "count by (kind, version) (rota_store_info)",
                         "dropped {{metric}}": "max by (metric) (rota_series_dropped_total)",
                     },
                 ),
@@ -190,8 +199,12 @@ def stat(
     return panel
 
 
-def graph(title: str, queries: dict[str, str], unit: str = "none") -> Json:
-    return _panel("timeseries", title, queries, unit)
+def graph(title: str, queries: dict[str, str], unit: str = "none", exemplars: bool = False) -> Json:
+    """`exemplars`: the panel shows single calls, with their runs and traces, if Prometheus keeps them."""
+    panel = _panel("timeseries", title, queries, unit)
+    for target in panel["targets"] if exemplars else ():
+        target["exemplar"] = True
+    return panel
 
 
 def _panel(kind: str, title: str, queries: dict[str, str], unit: str) -> Json:

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from rota import Rota
 from rota.cli.tree import app as commands
 from rota.store import ClaimRequest, Report, Tally
+from rota.web.labels import Labels
 from rota.web.metrics import registry
 from rota.web.own_metrics import OwnMetrics
 from tests.requirement import requirement
@@ -39,7 +40,8 @@ async def exposed() -> set[str]:
     async with app.client() as client:
         store = await client.store()
         await store.claim(ClaimRequest("ada", 1, ["add"], 0, 30, Report(tallies=(Tally("add", 1),))))
-        found: list[Metric] = list((await registry(client, OwnMetrics().metrics(1, {"gap": 1}, "memory"))).collect())
+        own = OwnMetrics().metrics(1, {"gap": 1}, {"kind": "memory"}, Labels())
+        found: list[Metric] = list((await registry(client, own)).collect())
     endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"], "info": ["_info"], "gauge": [""]}
     return {metric.name + ending for metric in found for ending in endings[metric.type]}
 

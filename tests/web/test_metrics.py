@@ -4,14 +4,20 @@ import re
 from pathlib import Path
 
 import httpx
+import pytest
+from msgspec.structs import replace
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as text_string_to_openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
-from rota import Rota
+from rota import Rota, State
+from rota.domain.settlement import Finish, Settlement
 from rota.store import ClaimRequest, Report, Tally, Total, What
 from rota.web import asgi
-from rota.web.labels import MOST_SERIES
+from rota.web.labels import MOST_SERIES, Labels
+from rota.web.own_metrics import OwnMetrics
 from storekit.contract.stage import new_run
 from storekit.servers.redis import RedisServer
+from tests.faults.conftest import store_url as store_url
 from tests.requirement import requirement
 from tests.web.conftest import HOST, Caller, by_role
 
@@ -156,7 +162,7 @@ async def test_requests_and_verbs_of_the_store_are_timed(caller: Caller) -> None
     assert seen["rota_http_request_seconds_count", "method=other,route=other,status=405"] == 1
     assert seen["rota_store_seconds_count", "verb=runs"] >= 1
     assert seen["rota_audit_total", "action=tasks.pause"] == 1
-    assert seen["rota_store_info", "kind=memory"] == 1
+    assert seen["rota_store_info", "kind=memory,version="] == 1
 
 
 async def test_the_age_of_due_runs_is_seen_however_many_others_wait_or_are_held(
@@ -176,3 +182,51 @@ async def test_the_age_of_due_runs_is_seen_however_many_others_wait_or_are_held(
     assert seen["rota_runs_queued", "task=fetch"] == 5202
     assert seen["rota_oldest_due_seconds", "task=fetch"] > seen["rota_oldest_due_seconds", "task=send"] > 0
     assert (task["queued"], task["oldest_due_at"]) == (5202, run["due_at"])
+
+
+async def test_calls_of_this_process_have_exemplars(app: Rota, caller: Caller) -> None:
+    http = caller()
+    assert "rota_call_seconds_count" not in await text_of(http), "a process without handlers"
+    async with app:
+        made = await app.tasks["add"].submit(1)
+        await made.result()
+        await app.client().ended(made.id)
+    text = await text_of(http)
+    (line,) = [line for line in text.splitlines() if f'run="{made.id}"' in line]
+    assert re.match(r'rota_call_seconds_bucket\{le="[\d.]+",task="add"\} 1\.0 # \{run=', line)
+    assert f'run="{made.id}"' not in (await http.get("/metrics")).text, "the plain format has none"
+
+
+async def text_of(http: httpx.AsyncClient) -> str:
+    """The metrics as OpenMetrics, which the parser accepts."""
+    found = (await http.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})).text
+    list(text_string_to_openmetrics_families(found))  # type: ignore[no-untyped-call]
+    return found
+
+
+async def test_an_exemplar_names_the_trace_of_the_call_and_the_last_run_of_its_bucket(app: Rota) -> None:
+    own, run = OwnMetrics(), await (await app.tasks["add"].submit(1)).refresh()
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    finish = Finish(State.SUCCEEDED, None)
+    for id, seconds in (("one", 0.5), ("two", 0.75), ("three", 90_000.0)):
+        own.ended(replace(run, id=id), Settlement(id, 1, "ada", finish, "succeeded", seconds=seconds, trace=trace))
+    (found,) = [each for each in own.metrics(0, {}, {}, Labels()) if each.name == "rota_call_seconds"]
+    shown = {sample.labels["le"]: sample for sample in found.samples if "le" in sample.labels}
+    assert [shown[le].value for le in ("0.25", "1", "16384", "+Inf")] == [0, 2, 2, 3]
+    assert shown["0.25"].exemplar is None
+    exemplar = shown["1"].exemplar
+    assert exemplar is not None
+    assert (exemplar.labels, exemplar.value) == ({"trace_id": trace.split("-")[1], "run": "two"}, 0.75)
+    assert shown["+Inf"].exemplar is not None
+
+
+@pytest.mark.parametrize("store_url", ["sqlite", "valkey-9", "postgres-18"], indirect=True)
+async def test_the_store_is_named_with_the_version_of_its_server(store_url: str) -> None:
+    app = Rota(store_url)
+    async with (
+        app.client(),
+        httpx.AsyncClient(transport=httpx.ASGITransport(asgi(app, by_role, hosts=[])), base_url=HOST) as http,
+    ):
+        http.headers["Authorization"] = "Bearer admin"
+        (labels,) = [labels for name, labels in await scrape(http) if name == "rota_store_info"]
+    assert re.fullmatch(r"kind=(sqlite,version=3|redis,version=9|postgres,version=18)\.\d+[.\d]*", labels)

@@ -105,6 +105,9 @@ class Announcer:
         """Count and announce the endings that the store recorded at `now`."""
         for settlement, run, _ in endings:
             self.tallies.ended(run, settlement, now)
+        if (observe := self._hooks.observe) is not None:
+            for settlement, run, _ in endings:
+                observe(run, settlement)
         if not self._hooks.empty:
             for settlement, run, _ in endings:
                 self._announce(run, settlement, now)

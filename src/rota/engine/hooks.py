@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 
 from rota.domain.decision import Decision
 from rota.domain.event import Event
-from rota.domain.run import NewRun
+from rota.domain.run import NewRun, Run
+from rota.domain.settlement import Settlement
 
 log = logging.getLogger("rota")
 
@@ -17,12 +18,16 @@ EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "l
 AT_ONCE = 1000
 EVENTS: tuple[str, ...] = get_args(EventName)
 Hook = Callable[[Event], Any]
+Observe = Callable[[Run, Settlement], None]
 
 
 class Hooks:
     def __init__(self) -> None:
         self._hooks: dict[str, list[Hook]] = {}
         self._running: set[asyncio.Future[Any]] = set()
+        self.observe: Observe | None = None
+        """Hears of every call whose ending was recorded, at once and on the event loop of the engine: it has to be
+        short."""
 
     def add(self, event: str, hook: Hook) -> None:
         if event not in EVENTS:

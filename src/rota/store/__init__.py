@@ -31,6 +31,7 @@ from rota.store.events import event_number as event_number
 from rota.store.optional import UNHEARD as UNHEARD
 from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
+from rota.store.optional import OnServer as OnServer
 from rota.store.optional import SubmitsWithin as SubmitsWithin
 from rota.store.port import Backend as Backend
 from rota.store.port import Reads as Reads

@@ -1,7 +1,7 @@
 """Optional capabilities: what some stores and backends can do beyond the verbs. `Store.hands_over` and
-`Backend.submits_within` are None where the capability is missing."""
+`Backend.submits_within` are None where the capability is missing; a backend without a server is no `OnServer`."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run
@@ -44,6 +44,16 @@ class HandsOver(Protocol):
         its last claim: from now on its lease lasts `request.lease`. This claim returns a run that the worker was handed
         and that `took` does not name.
         """
+        ...
+
+
+@runtime_checkable
+class OnServer(Protocol):
+    """A backend whose data are kept by another program, or by a library that has versions of its own."""
+
+    @property
+    def server_version(self) -> str:
+        """The version of that program; empty before a store was opened."""
         ...
 
 

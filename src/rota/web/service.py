@@ -124,6 +124,7 @@ def _application(app: Rota, streams: Streams, sessions: Sessions | None, own: Ow
         lifespan=lifespan,
     )
     app.client().observe = own.called
+    core_of(app).hooks.observe = own.ended
     made.state.streams = streams
     made.state.own_metrics = own
     made.state.labels = Labels()

@@ -29,6 +29,7 @@ class PostgresBackend:
         """The latest store time in a reply. Every verb sends it, so that the store's time never goes back."""
         self.reads_events_until = 0.0
         """Until when somebody in this process reads events, by the store's time."""
+        self.server_version = ""
         self.proven = True
         """Do hints arrive by NOTIFY? See `Listener`."""
         self._name = uuid.uuid4().hex
@@ -105,6 +106,7 @@ class PostgresBackend:
             connection = await pool.open()
             try:
                 versions = await schema.migrate(connection, self.address.schema, self.url)
+                self.server_version = ".".join(map(str, connection.get_server_version()[:2]))
             except BaseException:
                 connection.terminate()
                 raise

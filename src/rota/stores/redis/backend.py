@@ -27,6 +27,7 @@ class RedisBackend:
         self.latest = 0.0
         """The last time that a script answered. No script of this backend answers an earlier time, even if a failover
         leads to a server whose clock is behind: see lua/shared/clock.lua."""
+        self.server_version = ""
         self._has_hints: bool | None = None
 
     @classmethod
@@ -66,6 +67,7 @@ class RedisBackend:
                 f"{self.url} is version {'.'.join(map(str, version))}; rota needs Redis 6.2, Valkey, or newer",
                 passing=False,
             )
+        self.server_version = facts.get("valkey_version") or facts["redis_version"]
         client.modern = version >= (7, 0)
         if self._has_hints is None:
             await self._warn(client)

@@ -26,6 +26,7 @@ REQUESTED = "state = 'running' AND (cancel_requested = 1 OR pause_requested = 1)
 class SqliteBackend:
     poll = 5.0
     submits_within = None
+    server_version = sqlite3.sqlite_version
     look = 0.25
     """Seconds between two checks for commits, in case a ring of the bell got lost."""
     look_without_bell = 0.05

@@ -4,6 +4,7 @@ from typing import Any
 
 from prometheus_client.exposition import choose_encoder
 
+from rota.store import Backend, OnServer
 from rota.web.metrics import registry
 from rota.web.own_metrics import OwnMetrics
 from rota.web.rights import Right
@@ -17,9 +18,14 @@ async def metrics(call: Call[NoQuery, None]) -> Answer:
     state = call.request.app.state
     streams: Streams = state.streams
     own: OwnMetrics = state.own_metrics
-    kind = type(call.client.backend).__name__.removesuffix("Backend").lower()
-    found = await registry(call.client, own.metrics(len(streams), streams.resyncs, kind), state.labels)
+    shown = own.metrics(len(streams), streams.resyncs, _store(call.client.backend), state.labels)
+    found = await registry(call.client, shown, state.labels)
     return Answer(encode(found), headers={"Content-Type": media_type})
+
+
+def _store(backend: Backend) -> dict[str, str]:
+    kind = type(backend).__name__.removesuffix("Backend").lower()
+    return {"kind": kind, "version": backend.server_version if isinstance(backend, OnServer) else ""}
 
 
 ROUTES: list[Route[Any, Any]] = [
