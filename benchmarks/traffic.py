@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from benchmarks.figures import Cost
 from benchmarks.turns import fresh_url
 from rota import Rota, Task
-from rota.stores.redis.scripts import script
+from rota.stores.redis.library import library
 from storekit.servers import RedisServer
 
 WORKERS = 100
@@ -15,7 +15,7 @@ PACE = 100
 """Submits per second."""
 SETTLING = 6.0
 """Seconds until workers that have just started are idle."""
-CLAIM = script("claim", modern=True).sha.encode()
+CLAIM = library().functions["claim"].encode()
 
 
 class Tap:

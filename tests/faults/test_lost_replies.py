@@ -207,7 +207,7 @@ async def prepared(backend: Backend) -> AsyncGenerator[tuple[Stage, str]]:
 def its_request(backend: Backend, verb: Verb) -> bytes:
     """What the carrying out of the verb has in it, and its preparation has not."""
     if not isinstance(backend, PostgresBackend):
-        return b"EVALSHA"
+        return b"FCALL"
     return b"" if verb.is_read else backend.me.encode()
 
 

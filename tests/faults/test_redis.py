@@ -46,7 +46,7 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(valkey: RedisServe
 async def test_a_request_whose_time_is_over_is_sent_once_more(valkey: RedisServer, namespace: str) -> None:
     """The time may have passed while this process could not listen."""
     async with FaultProxy(valkey.address) as proxy, staged(at(valkey.url_at(proxy.address), namespace)) as stage:
-        proxy.fail_next("black hole", match=b"EVALSHA")
+        proxy.fail_next("black hole", match=b"FCALL")
         new = new_run()
         await stage.put(new)
         assert proxy.struck == ["black hole"]

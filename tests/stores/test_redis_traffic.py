@@ -25,13 +25,13 @@ async def test_submits_that_come_together_share_requests_and_a_lone_one_leaves_a
     with RedisServer(valkey_of_wheel()) as server:
         async with staged(at(server.url, "n")) as stage:
             await stage.put(new_run())
-            before = calls(server, "evalsha")
+            before = calls(server, "fcall")
             await stage.put(new_run())
-            assert calls(server, "evalsha") == before + 1
+            assert calls(server, "fcall") == before + 1
             news = [new_run() for _ in range(50)]
             decisions = await asyncio.gather(*(stage.admit(new) for new in news))
             assert [decision.run for decision in decisions] == [new.id for new in news]
-            assert calls(server, "evalsha") <= before + 4
+            assert calls(server, "fcall") <= before + 4
 
 
 async def test_a_refusal_goes_to_the_one_who_asked(valkey: RedisServer, namespace: str) -> None:
@@ -50,10 +50,10 @@ async def test_a_command_about_many_runs_is_several_short_scripts(monkeypatch: p
         async with staged(at(server.url, "n")) as stage:
             news = [new_run() for _ in range(25)]
             await stage.put(*news)
-            before = calls(server, "evalsha")
+            before = calls(server, "fcall")
             asked = [news[0].id, "nobody", *(new.id for new in news[1:])]
             assert (await stage.store.control(Command.CANCEL, asked)).items == [1, 0, *[1] * 24]
-            assert calls(server, "evalsha") == before + 3
+            assert calls(server, "fcall") == before + 3
 
 
 async def test_a_long_silence_is_broken_by_a_question_and_hints_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

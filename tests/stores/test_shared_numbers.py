@@ -8,6 +8,7 @@ import pytest
 from rota.stores import bounds
 from rota.stores.postgres import schema
 from rota.stores.redis import scripts
+from rota.stores.redis.library import library
 
 LUA = Path(scripts.__file__).parent / "lua"
 SQL = Path(schema.__file__).parent / "functions"
@@ -20,6 +21,11 @@ SHARED = sorted(bounds.constants(bounds.REDIS))
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_constant_of_a_script_is_written_out(verb: str) -> None:
     text = re.sub(r'"[^"\n]*"', '""', scripts.script(verb, True).text)
+    assert set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", text)) <= GIVEN
+
+
+def test_every_constant_of_the_library_is_written_out() -> None:
+    text = re.sub(r'"[^"\n]*"', '""', library().text)
     assert set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", text)) <= GIVEN
 
 

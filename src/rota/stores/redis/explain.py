@@ -26,7 +26,7 @@ def explain(error: BaseException, shown: str) -> StoreError:
             return StoreUnavailable(f"{shown} {sentence} ({error})", passing)
     if isinstance(error, AuthenticationError):
         return StoreUnavailable(f"{shown} refused the login; check user and password ({error})", passing=False)
-    if "WRONGTYPE" in message or "user_script" in message:
+    if any(word in message for word in ("WRONGTYPE", "user_script", "user_function")):
         what = "holds what this version of rota cannot read; does something else use the namespace?"
         return StoreCorrupt(f"{shown} {what} ({error})")
     if isinstance(error, ResponseError):

@@ -1,6 +1,7 @@
 """RespSocket: the bytes of one connection. A request leaves at once; replies come in the order of the requests."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +17,25 @@ Word = str | bytes | int | float
 
 _NOTHING = object()
 _hiredis: Any = hiredis  # its type hints allow only commands of one word
-_pack: Callable[[tuple[Word, ...]], bytes] = _hiredis.pack_command
+packed: Callable[[tuple[Word, ...]], bytes] = _hiredis.pack_command
 
 
-def _error(message: str) -> RedisError:
+class NoFunction(NoScriptError):
+    """The server does not have the function, does not let this user call functions, or does not know FCALL."""
+
+    @property
+    def may_load(self) -> bool:
+        return str(self).startswith("ERR Function not found")
+
+
+_NO_FUNCTION = re.compile(r"ERR Function not found|ERR unknown command .?FCALL\b|NOPERM .*\bfcall\b", re.IGNORECASE)
+
+
+def reply_error(message: str) -> RedisError:
     """The error for an error reply; its message begins with the code of the server."""
-    return NoScriptError(message) if message.startswith("NOSCRIPT") else ResponseError(message)
+    if message.startswith("NOSCRIPT"):
+        return NoScriptError(message)
+    return NoFunction(message) if _NO_FUNCTION.match(message) else ResponseError(message)
 
 
 class RespSocket(asyncio.Protocol):
@@ -39,7 +53,7 @@ class RespSocket(asyncio.Protocol):
         self._gone = asyncio.Event()
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
-        self._replies = hiredis.Reader(replyError=_error, notEnoughData=_NOTHING)
+        self._replies = hiredis.Reader(replyError=reply_error, notEnoughData=_NOTHING)
         self._writer, connection._writer, connection._reader = connection._writer, None, None
         self._transport = self._writer.transport
         self._transport.set_protocol(self)
@@ -50,7 +64,7 @@ class RespSocket(asyncio.Protocol):
             raise self.broken
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append((answer, self._loop.time() + REPLY_TIMEOUT))
-        self._transport.write(_pack(command))
+        self._transport.write(packed(command))
         if self._watch is None:
             self._watch = self._loop.call_later(REPLY_TIMEOUT, self._check_oldest)
         return await answer

@@ -1,5 +1,9 @@
 """The Lua scripts: a script is the shared files that the first line of its verb's file names, then that file.
 
+A line of a shared file that ends with `-- anew` gives a variable the value that it has when a verb begins. For a script
+this is a comment, because a server runs a script from its first line each time. `library.py` makes functions of the
+same files: the server keeps these, and does the lines `-- anew` at each call.
+
 A Lua file names constants in capitals: the places of the fields in a run, a put, a settlement, a lease and a row, and
 the numbers of the port. `words` takes them from `stores/fields.py`, `rows.py` and `stores/bounds.py`, and `compiled`
 writes the value in place of each name.
@@ -7,7 +11,7 @@ writes the value in place of each name.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 
@@ -104,19 +108,26 @@ def words() -> dict[str, str]:
 
 _VALUE = r"(?:\d+|ROOT \.\. \"\w+\")"
 _CONSTANTS = re.compile(rf"^local ([A-Z][A-Z_0-9, ]*?) =\s*({_VALUE}(?:, {_VALUE})*)$", re.MULTILINE)
-_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*--.*\n| -- anew$", re.MULTILINE)
 
 
-def compiled(text: str) -> str:
-    """Return `text` with a value in place of each constant: the shared ones, and those that `text` defines.
+def constants(text: str) -> dict[str, str]:
+    """The constants that `text` defines, with their values."""
+    found: dict[str, str] = {}
+    for names, values in _CONSTANTS.findall(text):
+        found |= dict(zip(names.split(", "), values.split(", "), strict=True))
+    return found
+
+
+def compiled(text: str, others: Mapping[str, str] | None = None) -> str:
+    """Return `text` with a value in place of each constant: the shared ones, those of `others`, and those that `text`
+    defines.
 
     A server runs a script from its first line each time. Lua 5.1 then makes each function anew, and searches the list
     of all open upvalues for each local variable that the function uses. With a hundred local variables, that took
     longer than the work of a small verb.
     """
-    written = words()
-    for names, values in _CONSTANTS.findall(text):
-        written |= dict(zip(names.split(", "), values.split(", "), strict=True))
+    written = {**words(), **(others or {}), **constants(text)}
     written = {name: f"({value})" if value.startswith("ROOT") else value for name, value in written.items()}
     text = _COMMENT.sub("", _CONSTANTS.sub("", text))
     return re.sub(r"\b[A-Z][A-Z_0-9]*\b", lambda word: written.get(word[0], word[0]), text)
@@ -133,14 +144,34 @@ def asleep(module: str, text: str) -> str:
     return f"{often}\nsetmetatable({module}, {{ __index = function(_, name)\n{wake}\nend }})\n"
 
 
+_FOLDER = resources.files("rota.stores.redis") / "lua"
+
+
+def verbs() -> list[str]:
+    """All verbs that have a script."""
+    return sorted([*FILES, *(file.name[:-4] for file in _FOLDER.iterdir() if file.name.endswith(".lua"))])
+
+
+def source(verb: str) -> tuple[list[str], str]:
+    """The names of the shared files that the file of `verb` needs, in their order, and its text."""
+    text = (_FOLDER / f"{FILES.get(verb, verb)}.lua").read_text()
+    return text.partition("\n")[0].removeprefix("-- with:").split(), text
+
+
+def shared_source(module: str) -> str:
+    return (_FOLDER / "shared" / f"{module}.lua").read_text()
+
+
+def flag(verb: str) -> str:
+    """The flag that tells the server what `verb` does; empty if the server takes it for a write that needs memory."""
+    return "no-writes" if verb in READS else "" if verb in GROWS else "allow-oom"
+
+
 @cache
 def script(name: str, modern: bool) -> Script:
     """The script of the verb `name`; for `modern` servers (7 and later) it begins with its flags."""
-    folder = resources.files("rota.stores.redis") / "lua"
-    verb = (folder / f"{FILES.get(name, name)}.lua").read_text()
-    first = verb.partition("\n")[0]
-    shared = first.removeprefix("-- with:").split()
-    parts = [asleep(part, (folder / "shared" / f"{part}.lua").read_text()) for part in shared]
-    flags = " flags=no-writes" if name in READS else "" if name in GROWS else " flags=allow-oom"
+    shared, verb = source(name)
+    parts = [asleep(part, shared_source(part)) for part in shared]
+    flags = flag(name) and f" flags={flag(name)}"
     text = (f"#!lua{flags}\n" if modern else "") + compiled("".join([*parts, verb]))
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -2,7 +2,7 @@
 -- Admission: one script checks the guards of a new run and stores the run. The first guard that refuses wins.
 local admit = {}
 
-local seq = 0
+local seq = 0 -- anew
 
 function admit.reserve(number)
   if number > 0 then seq = call("INCRBY", ROOT .. "seq", number) - number end

@@ -26,14 +26,16 @@ local IDS, IDS_OVER, FINGERPRINT = ROOT .. "ids", ROOT .. "ids_over", 32
 -- CALLBACKS has the runs that are put when a run ends: a list of { state, id, task, priority, tail, queue }.
 local CALLBACKS = ROOT .. "callbacks"
 
-local sets, hashes, added = {}, {}, {} -- gathered changes; a value of false removes the member or field
-local runs, changed, restated, lanes, share_lanes = {}, {}, {}, {}, {}
-local arrival_names, arrival_dues, touched = {}, {}, {}
+-- Gathered changes; a value of false removes the member or field.
+local sets, hashes, added = {}, {}, {} -- anew
+local runs, changed, restated, lanes, share_lanes = {}, {}, {}, {}, {} -- anew
+local arrival_names, arrival_dues, touched = {}, {}, {} -- anew
 local form_fields = FORM_FIELDS
-local newcomer -- the id of the last run that this script has put into a lane
+-- The id of the last run that this script has put into a lane.
+local newcomer = nil -- anew
 
 -- The first write, before any change: a server that refuses writes (a replica, a full disk) refuses this one.
-call("SET", ROOT .. "clock", instant(now))
+call("SET", ROOT .. "clock", instant(now)) -- anew
 
 function book.slot(changes, key)
   local found = changes[key]

@@ -4,8 +4,8 @@
 -- time that the caller got. But a known time that is FAR_AHEAD of the server came from a wrong clock. It is ignored, because
 -- the store's time would otherwise stand still until the server's clock reaches it.
 -- Instants have five decimal digits. redis.call sends numbers exactly (%.17g); tostring and .. would keep fourteen digits.
-local ROOT = KEYS[1]
-local call = redis.call
+local ROOT = KEYS[1] -- anew
+local call = redis.call -- anew
 
 local function rounded(instant)
   return tonumber(string.format("%.5f", instant))
@@ -18,9 +18,11 @@ local function after(instant, seconds)
   return later
 end
 
-local now
-local recording -- until when events are recorded; false: nobody reads events
-do
+local now = nil -- anew
+-- Until when events are recorded; false: nobody reads events.
+local recording = nil -- anew
+
+local function read_clock()
   local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record")
   now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
   local known = math.max(tonumber(ARGV[2]), tonumber(stored[1] or 0))
@@ -28,6 +30,7 @@ do
   recording = stored[2] and tonumber(stored[2])
   if recording and recording <= now then recording = false end
 end
+read_clock() -- anew
 
 local function instant(number)
   return string.format("%.5f", number)

@@ -3,7 +3,7 @@
 -- has them by number; `event` is the number of the last one. A state is a letter, as in the record of a run.
 local events = {}
 
-local recorded = {}
+local recorded = {} -- anew
 
 function events.record(name, of, id, task, key, state, reason, fence, worker)
   if not recording then return end

@@ -3,7 +3,7 @@
 local gates = {}
 
 -- The room of each named limit that this claim has looked at: how many more runs may start. The gates of its tasks share it.
-local rooms = {}
+local rooms = {} -- anew
 
 local function room_of(name, number)
   if not rooms[name] then

@@ -8,7 +8,7 @@ local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
 -- The row of a worker. READY is the token of its last claim if it can be handed a run, else false. HANDED is the id of the
 -- run that it was handed since that claim. ORDERS is { seats, quiet, stop }, or missing if nobody asks anything of it.
 local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED, W_LEASE, W_ORDERS = 1, 2, 3, 4, 5, 6, 7, 8
-local known = {}
+local known = {} -- anew
 
 function hints.knows(crew, task)
   local name = crew .. task

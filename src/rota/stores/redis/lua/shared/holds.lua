@@ -246,7 +246,7 @@ end
 
 -- FANS has the fans by id: { total or false, allowed or false, ended, failed, created_at }.
 local FANS = ROOT .. "fans"
-local fans = {}
+local fans = {} -- anew
 
 function holds.fan(id)
   if fans[id] == nil then

@@ -4,9 +4,10 @@ local policies = {}
 
 local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
 
-local specs, decisions, totals = {}, {}, {}
+local specs, decisions, totals = {}, {}, {} -- anew
 
-local override_row, declared = "override ", {}
+local override_row = "override "
+local declared = {} -- anew
 
 local function read_spec(text)
   local readable, found = pcall(cmsgpack.unpack, text)
@@ -44,7 +45,7 @@ function policies.spec_of(task)
   return spec
 end
 
-local freeze
+local freeze = nil -- anew
 
 -- The freeze that is in force; false without one.
 function policies.frozen()

@@ -4,7 +4,7 @@
 local schedules = {}
 
 local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
-local known = {}
+local known = {} -- anew
 
 -- A schedule that cannot be read counts as missing: it does not disturb the others, and a declaration replaces it.
 function schedules.parse(text)
