@@ -2,12 +2,15 @@
 
 import re
 
+import httpx
 import pytest
 
+from rota import Rota
+from rota.web import Principal, asgi
 from rota.web.inputs import BODY_LIMIT
 from rota.web.rights import ROLES, Right
 from rota.web.table import ROUTES
-from tests.web.conftest import Caller
+from tests.web.conftest import HOST, Caller
 
 RUNS = "/api/v1/runs"
 
@@ -70,6 +73,24 @@ async def test_a_page_of_another_site_cannot_write_with_the_cookie_of_its_visito
     ):
         answer = await caller(None).post(RUNS, json={"task": "add"}, headers={**cookie, **headers})
         assert answer.status_code == status, headers
+
+
+async def test_a_page_of_another_site_cannot_write_where_the_host_or_a_proxy_says_who_calls(app: Rota) -> None:
+    """The host knows its visitors by a cookie of its own; with --no-token, everybody on the machine may."""
+    service = asgi(app, lambda _: Principal("visitor", ROLES["admin"]))
+    async with app.client(), httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url=HOST) as http:
+        for headers, status in (
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "same-site"}, 403),
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": "null"}, 403),
+            ({"Cookie": "host_session=1"}, 403),
+            ({"Cookie": "host_session=1", "Sec-Fetch-Site": "same-origin"}, 201),
+            ({"Cookie": "host_session=1", "Origin": HOST}, 201),
+            ({}, 201),
+        ):
+            answer = await http.post(RUNS, json={"task": "add", "args": {"a": 1}}, headers=headers)
+            assert answer.status_code == status, headers
 
 
 async def test_bodies_are_bounded_in_size_depth_and_kind(caller: Caller) -> None:

@@ -132,8 +132,8 @@ class Gate:
         if bearer is None and (path_of(scope) in OPEN or path_of(scope).startswith(PROBLEMS)):
             return None
         login = path_of(scope) == LOGIN and scope["method"] == "POST"
-        if bearer is None and scope["method"] not in SAFE and (login or cookie_of(headers) is not None):
-            check_origin(scope, headers, strict=not login)
+        if bearer is None and scope["method"] not in SAFE:
+            check_origin(scope, headers, strict="cookie" in headers and not login)
         if login:
             return None
         principal = await self._principal(scope)
@@ -199,8 +199,9 @@ def host_of(headers: Headers) -> str:
 
 
 def check_origin(scope: Scope, headers: Headers, strict: bool = True) -> None:
-    """Refuse a write that a page of another site sends with the cookie of its visitor, or a login that it sends for its
-    visitor. Not `strict`: a caller that sends neither header is no browser, and may go on."""
+    """Refuse a write that a page of another site sends with what the browser of its visitor adds by itself: the cookie
+    of a session, of the host or of a proxy before the service, or its place on this machine. Not `strict`: a caller
+    that sends neither header is no browser, and may go on."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         allowed = site == "same-origin"
