@@ -31,6 +31,17 @@ async def test_a_worker_is_seen_quietened_and_stopped(app: Rota, caller: Caller)
     assert (await http.get(f"{API}/workers/nobody")).status_code == 404
 
 
+async def test_a_pull_worker_is_reached_by_its_name_with_that_of_its_credential(app: Rota, caller: Caller) -> None:
+    http = caller()
+    claim = {"worker": "w1", "n": 1, "tasks": ["add"], "free": 1}
+    assert (await http.post(f"{API}/claim", json=claim)).status_code == 200
+    (name,) = [each["name"] for each in (await http.get(f"{API}/workers")).json()["items"]]
+    assert name == "admin/w1"
+    for spelled in (name, "admin%2Fw1"):
+        assert (await http.get(f"{API}/workers/{spelled}")).json()["name"] == name
+        assert (await http.post(f"{API}/workers/{spelled}/quiet", json={})).json()["quiet"] is True
+
+
 async def test_stalls_are_told_and_their_stacks_only_to_readers_of_payloads(app: Rota, caller: Caller) -> None:
     calls = (Stall("call", 9.5, "in add", "add", "r1"), Stall("call", 1.0, "in greet", "greet", "r2"))
     blocked = Stall("loop", 2.5, "in sleep", over_for=3.0)

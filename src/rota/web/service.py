@@ -188,7 +188,7 @@ async def _answer(
     author: Author | None = None,
 ) -> Answer:
     if not route.open:
-        check_right(principal, route.right)
+        _check_right(principal, route.right)
     query = read_query(request, route.query)
     try:
         body = None if route.body is None else await read_body(request, route.body)
@@ -200,11 +200,10 @@ async def _answer(
     return await route.handler(call)
 
 
-def check_right(principal: Principal, right: Right | None, task: str | None = None) -> None:
+def _check_right(principal: Principal, right: Right | None) -> None:
     """Raise a 403 that names the missing right."""
-    if right is not None and not principal.may(right, task):
-        about = "" if task is None or principal.may(right) is False else f" for the task {task}"
-        raise Problem(403, f"{principal.name or 'the caller'} needs the right {right}{about}", extra={"right": right})
+    if right is not None and not principal.may(right):
+        raise Problem(403, f"{principal.name or 'the caller'} needs the right {right}", extra={"right": right})
 
 
 class _EventResponse(StreamingResponse):

@@ -63,7 +63,7 @@ class Me(Struct, frozen=True):
 async def health(call: Call[NoQuery, None]) -> Answer:
     """200 while this process works. It says nothing else, because everybody may ask."""
     if any(not loop.alive for loop in call.app.status().loops):
-        raise Problem(503, "a loop of this process is dead")
+        raise Problem(503, "a loop of this process is dead", headers={"Retry-After": "10"})
     return Answer(Word("ok"))
 
 

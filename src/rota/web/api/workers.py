@@ -86,7 +86,7 @@ async def _direct(call: Call[NoQuery, NoteBody], quiet: bool | None = None, stop
     return Answer(Directed(found.name, changed, bool(orders and orders.quiet), bool(orders and orders.stop)), 202)
 
 
-PATH = f"{API}/workers/{{name}}"
+PATH = f"{API}/workers/{{name:path}}"
 ROUTES: list[Route[Any, Any]] = [
     get(f"{API}/workers", "The workers that the store has seen in the last hour", Right.READ, workers, listing(WORKER)),
     get(PATH, "One worker", Right.READ, worker, WORKER),
