@@ -1,6 +1,7 @@
 """runs with filters: every condition, every order, page by page, beside a plain predicate over random runs."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from rota.domain.policy import Limit, Policy, Share
 from rota.domain.run import DEFAULT_QUEUE, Failure, Member, NewRun, Origin, Run, State, after
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
-from rota.store import INSTANTS, Page, RunQuery
+from rota.store import INSTANTS, CountsRuns, Page, RunQuery, matches
 from rota.store.paging import count_runs
 from storekit.contract.stage import Stage, Staged, ids, new_run
 
@@ -196,10 +197,10 @@ class FilterContract(Staged):
         assert len(times) == len(pages) - 1
 
     async def test_a_brief_page_has_a_cursor_that_goes_on_to_all_runs(self, stage: Stage) -> None:
-        await stage.put(new_run(id="far", key="k"))
+        await stage.put(new_run("rare", id="far"))
         for _ in range(4):
             await stage.put(*(new_run() for _ in range(1300)))
-        query, found = RunQuery(key="k", brief=True), list[str]()
+        query, found = RunQuery(task="rare", brief=True), list[str]()
         while True:
             page = await stage.store.runs(query)
             assert (page.searched_back_to is None) == (page.cursor is None), "it says how far it has looked"
@@ -208,7 +209,33 @@ class FilterContract(Staged):
                 break
             query = replace(query, cursor=page.cursor)
         assert found == ["far"]
-        assert ids((await stage.store.runs(RunQuery(key="k"))).runs) == ["far"], "the whole answer at once"
+        assert ids((await stage.store.runs(RunQuery(task="rare"))).runs) == ["far"], "the whole answer at once"
+
+    @pytest.mark.parametrize("seed", range(4))
+    async def test_a_store_that_counts_runs_counts_those_that_it_lists(self, stage: Stage, seed: int) -> None:
+        dice, store = random.Random(seed), stage.store
+        if not isinstance(store, CountsRuns):
+            return
+        runs = await played(stage, dice)
+        for _ in range(40):
+            drawn_ = [condition(dice, runs) for _ in range(dice.randint(0, 3))]
+            query = RunQuery(**{name: value for given, _ in drawn_ for name, value in given.items()}, brief=True)
+            if query.counts:
+                listed = Counter((run.task, str(run.state)) for run in runs if matches(run, query))
+                assert (await store.counted(query, 1000)).groups == listed, query
+                some = await store.counted(query, 3)
+                assert sum(some.groups.values()) == min(4, listed.total()), "it stops behind the bound"
+
+    async def test_the_runs_of_a_key_are_on_its_first_page_however_many_others_came_later(self, stage: Stage) -> None:
+        await stage.put(new_run(id="far", key="k"))
+        for part in range(4):
+            others = [new_run(key=f"other{number % 100}" if number % 3 else None) for number in range(1300)]
+            await stage.put(*others, new_run(id=f"near-{part}", key="k"))
+        page = await stage.store.runs(RunQuery(key="k", brief=True))
+        assert ids(page.runs) == ["near-3", "near-2", "near-1", "near-0", "far"]
+        assert (page.cursor, page.searched_back_to) == (None, None)
+        assert await self.all(stage, RunQuery(key="k", limit=2)) == ids(page.runs)
+        assert ids((await stage.store.runs(RunQuery(key="nobody", brief=True))).runs) == []
 
     async def test_failed_runs_are_listed_by_arrival_in_whatever_order_they_failed(self, stage: Stage) -> None:
         names = [f"run-{number:02}" for number in range(60)]

@@ -3,7 +3,7 @@
 import asyncio
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from rota.store import (
     AuditEntry,
     Backend,
     Command,
+    CountsRuns,
     Declared,
     Depth,
     Edited,
@@ -39,6 +40,7 @@ from rota.store import (
     Page,
     Reply,
     RowQuery,
+    RunCounts,
     RunQuery,
     Scope,
     Stat,
@@ -208,6 +210,12 @@ class Verbs:
 
     async def runs(self, query: RunQuery) -> Page:
         return await self._send(lambda store: store.runs(query))
+
+    async def counted(self, query: RunQuery, at_most: int) -> RunCounts | None:
+        """Return how many runs `query` finds, counted by the store; None if it has to read them to count them."""
+        if not query.counts or not isinstance(await self.store(), CountsRuns):
+            return None
+        return await self._send(lambda store: cast("CountsRuns", store).counted(query, at_most))
 
     async def depths(self) -> Reply[Depth]:
         return await self._send(lambda store: store.depths())

@@ -29,6 +29,7 @@ from rota.store.events import EventPage as EventPage
 from rota.store.events import EventQuery as EventQuery
 from rota.store.events import event_number as event_number
 from rota.store.optional import UNHEARD as UNHEARD
+from rota.store.optional import CountsRuns as CountsRuns
 from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
 from rota.store.optional import OnServer as OnServer
@@ -43,6 +44,7 @@ from rota.store.queries import Instant as Instant
 from rota.store.queries import Page as Page
 from rota.store.queries import Position as Position
 from rota.store.queries import RowQuery as RowQuery
+from rota.store.queries import RunCounts as RunCounts
 from rota.store.queries import RunQuery as RunQuery
 from rota.store.queries import after_cursor as after_cursor
 from rota.store.queries import matches as matches

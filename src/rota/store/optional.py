@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run
 from rota.store.claims import Claim, ClaimRequest
+from rota.store.queries import RunCounts, RunQuery
 from rota.store.values import Hint
 
 UNHEARD = 6.0
@@ -54,6 +55,15 @@ class OnServer(Protocol):
     @property
     def server_version(self) -> str:
         """The version of that program; empty before a store was opened."""
+        ...
+
+
+@runtime_checkable
+class CountsRuns(Protocol):
+    """A store that counts runs where they are kept."""
+
+    async def counted(self, query: RunQuery, at_most: int) -> RunCounts:
+        """Return how many runs `query` finds, if `query.counts`. The counts stop at `at_most + 1` in all."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Which runs and rows to read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -28,9 +28,9 @@ UNORDERED = 60.0
 class RunQuery(Struct, frozen=True, kw_only=True):
     """Which runs to read: the one filter of the stores, of `app.runs` and of `rota runs`. A run meets all conditions.
 
-    The stores have indexes for `ids` and `group` (also `flow` with `period`), and for ended runs by time; SQLite and
-    PostgreSQL also for `task`, `key` and failures; Redis for `task` if the order is not that of arrival. With another
-    condition a store walks one of these indexes, and looks at a bounded number of runs for each page: see
+    The stores have indexes for `ids` and `group` (also `flow` with `period`), for `key`, for failures, and for ended
+    runs by time; SQLite and PostgreSQL also for `task`; Redis for `task` if the order is not that of arrival. With
+    another condition a store walks one of these indexes, and looks at a bounded number of runs for each page: see
     `Page.searched_back_to`.
     """
 
@@ -127,6 +127,12 @@ class RunQuery(Struct, frozen=True, kw_only=True):
         """All names in the query, without ids."""
         named = (self.key, self.in_group, self.schedule, self.flow, self.period, self.worker, self.retry_of)
         return [name for name in (*named, *self.tasks, *_several(self.queue)) if name is not None]
+
+    @property
+    def counts(self) -> bool:
+        """Whether stores can count the runs without reading them (`CountsRuns`)."""
+        timed = self.since is not None or self.until is not None
+        return self.ids is None and self.order == "created" and not timed and not self.walks
 
     @property
     def sorts(self) -> bool:
@@ -234,6 +240,14 @@ class Count(Struct, frozen=True):
     count: int
     more: bool = False
     """There are more, or there may be: the count stopped at its bound."""
+
+
+class RunCounts(Struct, frozen=True):
+    """How many runs a query finds, by their task and the word of their state."""
+
+    groups: Mapping[tuple[str, str], int]
+    more: bool = False
+    """There may be more: the store has not looked at all runs."""
 
 
 class RowQuery(Struct, frozen=True, kw_only=True):

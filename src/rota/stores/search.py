@@ -38,7 +38,7 @@ class Search:
         self.goes_on = not query.impossible
         self._found: list[tuple[Position, Run]] = []
         self._looked = 0
-        self._last: Run | None = None
+        self._seen_at: float | None = None
         self._cursor: Position | None = None
         self._back_to: float | None = None
         self._deadline = time.monotonic() + SEARCH_SECONDS
@@ -51,14 +51,20 @@ class Search:
         missing = self.query.limit + 1 - len(self._found)
         return min(max(missing, CHUNK // 10), CHUNK) if self._walks else missing
 
-    def take(self, some: Sequence[Found], following: Position | None, looked: int | None = None) -> None:
+    def take(
+        self,
+        some: Sequence[Found],
+        following: Position | None,
+        looked: int | None = None,
+        seen_at: float | None = None,
+    ) -> None:
         """Add those of the runs `some` that match. The store reads on behind `following`, None if there are no more
-        runs. `looked`: how many runs the store looked at to find `some`."""
+        runs. `looked`: how many runs the store looked at to find `some`; `seen_at`: the instant of the last of them."""
         self._looked += len(some) if looked is None else looked
         for place, run in some:
             if run is None:
                 continue
-            self._last = run
+            self._seen_at = instant_of(run, self.query.order)
             if self._is_past(run):
                 self.goes_on = False
                 return
@@ -67,6 +73,7 @@ class Search:
                     self._cursor, self.goes_on = self._found[-1][0], False
                     return
                 self._found.append((place, run))
+        self._seen_at = self._seen_at if seen_at is None else seen_at
         self.after, self.goes_on = following, following is not None
         if self.query.sorts and len(self._found) > SEARCH_ROWS:
             raise InvalidOptions(
@@ -79,7 +86,7 @@ class Search:
     def _stop(self) -> None:
         """End the page before it is full."""
         self.goes_on, self._cursor = False, self.after
-        self._back_to = None if self._last is None else instant_of(self._last, self.query.order)
+        self._back_to = self._seen_at
 
     def _is_past(self, run: Run) -> bool:
         """Return whether all runs from this one on are older than `since`, or due at `until` or later."""

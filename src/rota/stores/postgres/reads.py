@@ -72,6 +72,12 @@ class PostgresReads(Calls):
             search.take(some, behind(some, wanted))
         return search.page(now)
 
+    async def counted(self, query: port.RunQuery, at_most: int) -> port.RunCounts:
+        inner, _, args = queries.runs_query(possible_runs(query), None, at_most + 1)
+        text = f"SELECT task, state, count(*) AS count FROM ({inner}) AS listed GROUP BY task, state"
+        _, rows = await self._read(text, "", args)
+        return port.RunCounts({(row["task"], row["state"]): row["count"] for row in rows})
+
     async def depths(self) -> port.Reply[port.Depth]:
         now, found = await self._read(queries.DEPTHS, "ORDER BY found.task", [])
         return port.Reply(now, [port.Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])

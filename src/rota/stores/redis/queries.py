@@ -2,6 +2,8 @@
 serves nobody else while a script runs."""
 
 import math
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -30,11 +32,13 @@ from rota.store import (
     Reply,
     Report,
     RowQuery,
+    RunCounts,
     RunQuery,
     Stat,
     Total,
     WorkerSeen,
 )
+from rota.store.paging import COUNT_SECONDS
 from rota.stores.audit import from_text
 from rota.stores.redis import tallies
 from rota.stores.redis.msgpack import pack
@@ -78,9 +82,14 @@ MANY = b"many"
 """The answer instead of runs: too many runs are in no lane, and would have to be sorted."""
 
 
+COUNTED_AT_ONCE = 2000
+"""The most runs that one script counts."""
+_STATES = {letter: state.value for state, letters in LETTERS.items() for letter in letters}
+
+
 async def runs(run: RunScript, query: RunQuery) -> Page:
     if query.ids is not None:
-        now, _, _, found = await run("runs", pack([list(query.ids)]))
+        now, _, _, found, *_ = await run("runs", pack([list(query.ids)]))
         return of_ids(query, {run.id: run for run in read_runs(found)[0]}, now)
     states = "".join(LETTERS[state] for state in query.states or State)
     order = None if query.sorts or query.order == "created" else query.order
@@ -90,7 +99,7 @@ async def runs(run: RunScript, query: RunQuery) -> Page:
         after = search.after
         before = None if after is None else [repr(after.at), after.seq] if order else [None, after.seq]
         request = [None, states, query.tasks or None, query.key, search.wanted, before, query.in_group, order]
-        now, following, looked, found = await run("runs", pack(request))
+        now, following, looked, found, *seen = await run("runs", pack(request))
         if found == MANY:
             raise InvalidOptions(
                 "order='due' sorts runs that run, are paused or wait for others: at most 5,000, and there are more: "
@@ -99,8 +108,26 @@ async def runs(run: RunScript, query: RunQuery) -> Page:
         rows = {found[at].decode(): found[at : at + 4] for at in range(0, len(found), 4)}
         at, seq = following or (None, None)
         place = None if seq is None else Position(float(at or 0.0), seq)
-        search.take(_legible("run", partial(_read_placed, order), rows), place, looked)
+        seen_at = float(seen[0]) if seen and seen[0] is not None else place and order and place.at
+        search.take(_legible("run", partial(_read_placed, order), rows), place, looked, seen_at or None)
     return search.page(now)
+
+
+async def counted(run: RunScript, query: RunQuery, at_most: int) -> RunCounts:
+    """Each script looks at a bounded number of runs; a count ends after COUNT_SECONDS, too."""
+    states = "".join(LETTERS[state] for state in query.states or State)
+    groups, before, begun = Counter[tuple[str, str]](), None, time.monotonic()
+    while True:
+        left = min(COUNTED_AT_ONCE, at_most + 1 - groups.total())
+        request = [None, states, query.tasks or None, query.key, left, [None, before], query.in_group, None, True]
+        _, following, _, found, *_ = await run("runs", pack(request))
+        for name, count in zip(found[::2], found[1::2], strict=True):
+            groups[name[1:].decode(), _STATES[name[:1].decode()]] += count
+        if not following or groups.total() > at_most:
+            return RunCounts(groups)
+        if time.monotonic() - begun > COUNT_SECONDS:
+            return RunCounts(groups, more=True)
+        before = following[1]
 
 
 def _read_placed(order: str | None, item: list[Any]) -> Found:

@@ -45,6 +45,8 @@ SETTLEMENT = ("outcome", *fields.SETTLEMENT)
 
 BUCKET = 92
 """So many runs have their ids in one key o:<bucket>, by arrival number: 4 KiB, which is a size of allocators."""
+KEY_BLOCK, KEY_BLOCKS = 40 * BUCKET, 100
+"""So many runs have the hashes of their keys in one string kh:<block>, and one script reads so many of these."""
 
 
 class Script(Struct, frozen=True):
@@ -91,6 +93,10 @@ def words() -> dict[str, str]:
     return {
         **bounds.constants(bounds.REDIS),
         "BUCKET": str(BUCKET),
+        "KEY_BLOCK": str(KEY_BLOCK),
+        "KEY_BLOCKS": str(KEY_BLOCKS),
+        "NO_KEY": r'"\255\255"',
+        "NO_HASH": r'"\0\0"',
         "SLOTS_KEPT": ", ".join(f"{{ {every}, {most} }}" for every, most in SLOTS_KEPT.items()),
         **_places("", fields.names(fields.RECORD), 2),
         **_places("L_", fields.LEASE),

@@ -298,6 +298,9 @@ class RedisStore:
     async def runs(self, query: port.RunQuery) -> port.Page:
         return await queries.runs(self.run, possible_runs(query))
 
+    async def counted(self, query: port.RunQuery, at_most: int) -> port.RunCounts:
+        return await queries.counted(self.run, possible_runs(query), at_most)
+
     async def depths(self) -> port.Reply[port.Depth]:
         return await queries.depths(self.run)
 

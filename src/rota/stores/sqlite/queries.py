@@ -23,6 +23,7 @@ from rota.store import (
     RateRow,
     Reply,
     RowQuery,
+    RunCounts,
     RunQuery,
     Stat,
     Total,
@@ -51,6 +52,7 @@ UNFINISHED = {
 }
 """Each condition has an index of its own, in the same words."""
 ARRIVED = "SELECT seq, id FROM runs WHERE {0} ORDER BY seq DESC LIMIT ?"
+COUNTED = "SELECT task, state, count(*) FROM runs WHERE seq IN (SELECT seq FROM ({0})) GROUP BY task, state"
 SEQS = "SELECT seq FROM (SELECT seq FROM runs WHERE {0} ORDER BY seq DESC LIMIT ?)"
 ENDED = """
 SELECT finished_at, seq, id FROM runs WHERE task = ? AND finished_at IS NOT NULL AND {0}
@@ -191,6 +193,18 @@ def _by_id(text: str) -> dict[str, Run]:
 
 def _arrived(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> list[tuple[str, Position]]:
     """The ids and places of `wanted` runs, newest first."""
+    sql, values = _arrivals(tx, query, after, wanted)
+    return [(id, Position(0.0, seq)) for seq, id in tx.connection.execute(sql, values)]
+
+
+def counted(tx: Transaction, query: RunQuery, at_most: int) -> RunCounts:
+    sql, values = _arrivals(tx, query, None, at_most + 1)
+    return RunCounts(
+        {(task, state): count for task, state, count in tx.connection.execute(COUNTED.format(sql), values)}
+    )
+
+
+def _arrivals(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> tuple[str, list[Any]]:
     where, values = _conditions(query)
     few = _few_unfinished(tx, query)
     if few is not None:
@@ -198,15 +212,15 @@ def _arrived(tx: Transaction, query: RunQuery, after: Position | None, wanted: i
     if after is not None:
         where, values = f"{where} AND seq < ?", [*values, after.seq]
     if query.key is None:
-        sql, values = ARRIVED.format(where), [*values, wanted]
-    else:  # a union, so that each part uses its own index
-        parts = [
-            f"{which} AND {where}"
-            for which in ("key = ?", "unique_key = ? AND unique_key IS NOT NULL AND unique_key IS NOT key")
-        ]
-        sql = ARRIVED.format(f"seq IN ({' UNION '.join(map(SEQS.format, parts))})")
-        values = [*(query.key, *values, wanted) * 2, wanted]
-    return [(id, Position(0.0, seq)) for seq, id in tx.connection.execute(sql, values)]
+        return ARRIVED.format(where), [*values, wanted]
+    parts = [  # a union, so that each part uses its own index
+        f"{which} AND {where}"
+        for which in ("key = ?", "unique_key = ? AND unique_key IS NOT NULL AND unique_key IS NOT key")
+    ]
+    return ARRIVED.format(f"seq IN ({' UNION '.join(map(SEQS.format, parts))})"), [
+        *(query.key, *values, wanted) * 2,
+        wanted,
+    ]
 
 
 def _few_unfinished(tx: Transaction, query: RunQuery) -> list[int] | None:

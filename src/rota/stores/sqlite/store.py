@@ -167,6 +167,9 @@ class SqliteStore:
     async def runs(self, query: port.RunQuery) -> port.Page:
         return await self._reader.do(lambda tx: queries.runs(tx, possible_runs(query)))
 
+    async def counted(self, query: port.RunQuery, at_most: int) -> port.RunCounts:
+        return await self._reader.do(lambda tx: queries.counted(tx, possible_runs(query), at_most))
+
     async def depths(self) -> port.Reply[port.Depth]:
         return await self._reader.do(queries.depths)
 

@@ -3,15 +3,18 @@
 -- runs: those with these ids, or those that match, newest first, the last end first, or the first due first. One script reads
 -- a bounded number.
 -- Answers the time; the place before which to read on, the end and the arrival number of a run (false: there are no more);
--- how many runs it looked at; and the runs.
+-- how many runs it looked at; the runs; and, in the order of arrival, when the last run that it looked at was made.
 local request = cmsgpack.unpack(ARGV[3])
 local ids, states, tasks, key, limit, group, order =
   request[1], request[2], request[3], request[4], request[5], request[7], request[8]
 local place = request[6] or {}
 local before = place[2] or math.huge
+local counting = request[9] -- answer how many runs of each state and task match, and not the runs
 local LEASES, OUTSIDE, FAILURES = ROOT .. "leases", 5000, 32000
 local sort = redis.REDIS_VERSION_NUM and "SORT_RO" or "SORT" -- Redis 6.2 has only the one, later scripts may only use the other
-local answer, looked, wanted = {}, 0, {}
+local answer, looked, taken, wanted = {}, 0, 0, {}
+local counts = {} -- by the letter of a state and a task
+local last_seen = nil -- the record of the last run that was looked at
 for _, task in ipairs(tasks or {}) do wanted[task] = true end
 
 local function matches(text)
@@ -19,6 +22,13 @@ local function matches(text)
   if not tasks and not key then return true end
   local readable, _, _, _, _, _, its_task, its_key, its_unique_key = pcall(cmsgpack.unpack_limit, text, 7, 2)
   return readable and (not tasks or wanted[its_task]) and (not key or its_key == key or its_unique_key == key)
+end
+
+local function count_one(text)
+  local readable, _, _, _, _, _, task = pcall(cmsgpack.unpack_limit, text, 5, 2)
+  if not readable then return end
+  local name = text:sub(1, 1) .. task
+  counts[name] = (counts[name] or 0) + 1
 end
 
 -- Add the runs `found`, pairs of (seq, id), that match to the answer, in their order. Return the seq of the run that fills
@@ -30,9 +40,15 @@ local function read_in_order(found)
   for i, one in ipairs(found) do
     local text = texts[i]
     looked = looked + 1
+    last_seen = text or last_seen
     if text and matches(text) then
-      output.add(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
-      if #answer / 4 == limit then return one[1] end
+      taken = taken + 1
+      if counting then
+        count_one(text)
+      else
+        output.add(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
+      end
+      if taken == limit then return one[1] end
     end
   end
 end
@@ -101,6 +117,53 @@ local function read_unsuccessful()
   end
   local more = last and last ~= seqs[1] or horizon > 0
   return read_in_order(found) or (more and last) or 0
+end
+
+-- The arrival numbers of block `number`, up to `last`, whose runs may have the key, in their order.
+local function hashed(number, hash, last)
+  local text, first, seqs = call("GET", ROOT .. "kh:" .. number) or "", number * KEY_BLOCK, {}
+  for _, wanted_ in ipairs({ hash, NO_HASH }) do
+    local at = text:find(wanted_, 1, true)
+    while at do
+      local seq = first + (at - 1) / 2
+      if seq > last then break end
+      if at % 2 == 1 then seqs[#seqs + 1] = seq end
+      at = text:find(wanted_, at + 1, true)
+    end
+  end
+  for seq = first + #text / 2, last do seqs[#seqs + 1] = seq end -- written by a version that knew no hashes
+  table.sort(seqs)
+  return seqs
+end
+
+-- Read the runs of the last bucket among the `seqs`, which they leave. Return the seq of the run that fills the page.
+local function read_last(seqs)
+  local bucket, some, found = math.floor(seqs[#seqs] / BUCKET), {}, {}
+  while #seqs > 0 and seqs[#seqs] >= bucket * BUCKET do some[#some + 1] = table.remove(seqs) end
+  for i, id in ipairs(call("HMGET", ROOT .. "o:" .. bucket, unpack(some))) do
+    if id then found[#found + 1] = { some[i], id } end
+  end
+  return read_in_order(found), #some
+end
+
+-- The runs of a key are found by the hashes of keys.
+local function read_key()
+  local newest, oldest = call("ZREVRANGE", ROOT .. "o", 0, 0)[1], call("ZRANGE", ROOT .. "o", 0, 0)[1]
+  if not newest then return 0 end
+  local hash, scanned, from = key_hash(key), 0, math.min(before, (newest + 1) * BUCKET) - 1
+  for _ = 1, KEY_BLOCKS do
+    local number = math.floor(from / KEY_BLOCK)
+    local seqs = hashed(number, hash, from)
+    while #seqs > 0 do
+      local last, stopped, count = seqs[#seqs], read_last(seqs)
+      if stopped then return stopped end
+      scanned = scanned + count
+      if scanned >= READ_AT_ONCE then return math.floor(last / BUCKET) * BUCKET end
+    end
+    from = number * KEY_BLOCK - 1
+    if from < oldest * BUCKET then return 0 end
+  end
+  return from + 1
 end
 
 local function read_group()
@@ -274,7 +337,14 @@ elseif group then
   next_ = read_group()
 elseif states == "r" and call("HLEN", LEASES) <= READ_AT_ONCE then
   next_ = read_running()
+elseif key then
+  next_ = read_key()
 else
   next_ = not states:find("[^fc]") and read_unsuccessful() or read_back()
 end
-return { instant(now), next_ > 0 and { false, next_ } or false, looked, answer }
+for name, count in pairs(counts) do
+  answer[#answer + 1] = name
+  answer[#answer + 1] = count
+end
+local readable, _, _, created = pcall(cmsgpack.unpack_limit, last_seen or "", 2, 2)
+return { instant(now), next_ > 0 and { false, next_ } or false, looked, answer, readable and created and instant(created) }

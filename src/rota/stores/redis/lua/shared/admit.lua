@@ -3,6 +3,8 @@
 local admit = {}
 
 local seq = 0 -- anew
+-- The hashes of keys that are not written yet, and the number of the first run.
+local hashes, hashed_from = {}, nil -- anew
 
 function admit.reserve(number)
   if number > 0 then seq = call("INCRBY", ROOT .. "seq", number) - number end
@@ -15,6 +17,21 @@ end
 function admit.expiry_of(item)
   if item[I_EXPIRES_AFTER] then return after(math.max(now, admit.due_of(item)), item[I_EXPIRES_AFTER]) end
   return item[I_EXPIRES_AT] or false
+end
+
+-- Gather the hash of a new run's key (see key_hash). What follows one another is written at once.
+function admit.note_key(item)
+  local key, unique = item[I_KEY], item[I_UNIQUE_KEY]
+  if #hashes > 0 and (hashed_from + #hashes ~= seq or seq % KEY_BLOCK == 0) then admit.write_keys() end
+  if #hashes == 0 then hashed_from = seq end
+  local both = key and unique and key ~= unique
+  hashes[#hashes + 1] = both and NO_HASH or ((key or unique) and key_hash(key or unique) or NO_KEY)
+end
+
+function admit.write_keys()
+  if #hashes == 0 then return end
+  call("SETRANGE", ROOT .. "kh:" .. math.floor(hashed_from / KEY_BLOCK), hashed_from % KEY_BLOCK * 2, table.concat(hashes))
+  hashes = {}
 end
 
 -- Store a new run. If its id is there already, SET NX stores nothing: a put that is sent twice changes nothing the second
@@ -31,6 +48,7 @@ function admit.bring_in(item, needs, parked, due)
   local bucket = math.floor(seq / BUCKET)
   book.hput(ROOT .. "o:" .. bucket, seq, id)
   book.zput(BUCKETS, bucket, bucket)
+  admit.note_key(item)
   if item[I_QUEUE] or item[I_SHARE] then
     local run = book.get(id)
     run[QUEUE], run[SHARE] = item[I_QUEUE] or false, item[I_SHARE] or false
@@ -112,6 +130,7 @@ function admit.admit_all(items)
     end
     ids[i], reasons[i] = run, reason
   end
+  admit.write_keys()
   return ids, reasons
 end
 

@@ -40,3 +40,10 @@ end
 local function pair(task, key)
   return #task .. ":" .. task .. key
 end
+
+-- Two bytes from a key. kh:<number> has those of KEY_BLOCK runs in the order of arrival, so that a list of a key need not read
+-- the other runs: NO_KEY of a run without a key, and NO_HASH of one that has to be read.
+local function key_hash(key)
+  local number = tonumber(redis.sha1hex(key):sub(1, 4), 16) % 65534 + 1
+  return string.char(math.floor(number / 256), number % 256)
+end

@@ -40,6 +40,11 @@ function forget.runs(set, places)
   forget.groups(ids)
   for bucket in pairs(buckets) do
     book.write_hash(ROOT .. "o:" .. bucket)
-    if call("EXISTS", ROOT .. "o:" .. bucket) == 0 then call("ZREM", BUCKETS, bucket) end
+    if call("EXISTS", ROOT .. "o:" .. bucket) == 0 then
+      call("ZREM", BUCKETS, bucket)
+      local block = math.floor(bucket * BUCKET / KEY_BLOCK)
+      local last = (block + 1) * KEY_BLOCK / BUCKET - 1
+      if call("ZCOUNT", BUCKETS, block * KEY_BLOCK / BUCKET, last) == 0 then call("DEL", ROOT .. "kh:" .. block) end
+    end
   end
 end
