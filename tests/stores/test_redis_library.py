@@ -10,7 +10,7 @@ from rota.domain.lifecycle import Succeeded
 from rota.domain.run import State
 from rota.stores.redis import client
 from rota.stores.redis.library import Library, library
-from rota.stores.redis.scripts import flag, verbs
+from rota.stores.redis.scripts import flag, shared_source, source, verbs
 from storekit.contract import Stage, new_run
 from storekit.servers import RedisServer, redis_of_wheel, valkey_of_wheel
 from tests.stores.redis_stages import at, staged
@@ -43,6 +43,19 @@ def test_each_verb_is_a_function_with_the_flag_of_its_script() -> None:
         assert f'function_name = "{function}"{flags}, callback' in text
     assert set(library().functions) == set(verbs())
     assert text.startswith(f"#!lua name={library().name}\n")
+
+
+def test_shared_files_keep_nothing_from_one_call_to_the_next() -> None:
+    """What a line of a shared file sets, and a function changes, has to be set anew in each call of the library."""
+    modules = {module for verb in verbs() for module in source(verb)[0]}
+    kept = {
+        (module, name)
+        for module in modules
+        for names in re.findall(r"^local ([a-z]\w*(?:, \w+)*)(?: =.*)?(?<! -- anew)$", shared_source(module), re.MULTILINE)
+        for name in names.split(", ")
+    }
+    own_tables = {(module, module) for module in modules}
+    assert kept - own_tables <= {("policies", "override_row"), ("book", "form_fields")}, "constants only"
 
 
 async def test_a_server_gets_the_library_once_and_no_script() -> None:

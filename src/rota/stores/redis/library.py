@@ -17,7 +17,7 @@ from rota.stores.redis.scripts import compiled, constants, flag, shared_source, 
 PREFIX = "rota_"
 
 _ANEW = re.compile(r"^(.*) -- anew$", re.MULTILINE)
-_LOCAL = re.compile(r"local (\w+(?:, \w+)*)(?: =(.*))?$")
+_LOCAL = re.compile(r"local (\w+(?:, \w+)*)(?: =(.*?))?(?: -- .*)?$")
 
 
 class Library(Struct, frozen=True):
