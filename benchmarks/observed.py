@@ -1,4 +1,5 @@
-"""What OpenTelemetry costs a worker: processor time of a drain with metrics, with spans, and without either.
+"""What it costs a worker to be observed: processor time of a drain with metrics of OpenTelemetry, with its spans, with
+the metrics of calls of a service, and without any of them.
 
 Each drain has a process of its own, because a program sets its providers once. Time of the processor, not of the clock:
 a busy machine changes little of it.
@@ -14,9 +15,16 @@ from benchmarks.peer_rota import SEATS
 from benchmarks.settings import Settings
 from benchmarks.turns import fresh_url
 from rota import Rota
+from rota.app.core import core_of
 
 RUNS = 10_000
-WAYS = {"metrics": ("metrics",), "a tenth of the spans": ("tenth",), "all spans": ("spans",)}
+WAYS = {
+    "rota_call_seconds": ("calls",),
+    "metrics": ("metrics",),
+    "a tenth of the spans": ("tenth",),
+    "all spans": ("spans",),
+    "all spans, those of the store too": ("spans", "store"),
+}
 
 
 def observed(settings: Settings, server: str | None = None, runs: int = RUNS) -> list[Cost]:
@@ -55,9 +63,13 @@ def _provide(ways: list[str]) -> None:
         trace.set_tracer_provider(TracerProvider(ParentBasedTraceIdRatio(0.1 if "tenth" in ways else 1.0)))
 
 
-async def _drain(url: str, runs: int) -> float:
+async def _drain(url: str, runs: int, ways: list[str]) -> float:
     """Seconds of the processor from the start of the worker until all runs have ended."""
-    app = Rota(url, concurrency=SEATS)
+    app = Rota(url, concurrency=SEATS, trace_store="store" in ways)
+    if "calls" in ways:
+        from rota.web.own_metrics import OwnMetrics
+
+        core_of(app).hooks.observe = OwnMetrics().ended
     left, all_called = runs, asyncio.Event()
 
     @app.task
@@ -80,7 +92,7 @@ async def _drain(url: str, runs: int) -> float:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["drain"]:
         _provide(sys.argv[4:])
-        print(asyncio.run(_drain(sys.argv[2], int(sys.argv[3]))))
+        print(asyncio.run(_drain(sys.argv[2], int(sys.argv[3]), sys.argv[4:])))
     else:
         for cost in observed(Settings(rounds=3)):
             print(
