@@ -17,6 +17,16 @@ ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503)
 """Problems that every route behind the gate may answer."""
 WITH_BODY = (408, 413, 415)
 
+EXAMPLES = {
+    "id": "01a1e226-8cbe-790a-9cc4-cfe42cbe7493",
+    "name": "resize",
+    "task": "resize",
+    "key": "ada",
+    "period": "2026-11-15",
+    "word": "conflict",
+}
+"""A value of each parameter in a path."""
+
 _TEXT: Schema = {"type": "string"}
 _MESSAGE: Schema = {"type": "object", "properties": dict.fromkeys(("event", "data", "id"), _TEXT)}
 TEXTS: dict[Any, Schema] = {
@@ -89,8 +99,9 @@ def _operation(route: Route[Any, Any], known: dict[Any, Schema], components: dic
 
 
 def _in_path(route: Route[Any, Any]) -> list[Schema]:
+    text = {"type": "string", "minLength": 1}
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        {"name": name, "in": "path", "required": True, "schema": text, "example": EXAMPLES[name]}
         for name in _PARAMETER.findall(route.template)
     ]
 
