@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rota import InvalidOptions
-from rota.movein.calendar import SHORTHANDS, calendar_engine, calendar_model, read_event
+from rota.movein.calendar import SHORTHANDS, Event, calendar_engine, calendar_model, read_event, walk
 from rota.movein.code import write_code
 from rota.movein.fires import prove
 from rota.movein.plan import Row
@@ -69,6 +69,7 @@ def test_several_events_are_one_schedule_and_an_empty_one_takes_back_those_befor
         ("OnCalendar=10:00:00.5", "parts of a second"),
         ("OnCalendar=22..2:00", "numbers from 0 to 23, upwards"),
         ("OnCalendar=*:40/30", "numbers from 0 to 59, upwards"),
+        ("OnCalendar=0/20:00", "lose times of the hours '0/20': write them out"),
         ("OnCalendar=Sat..Mon", "its week ends on Sunday"),
         ("OnCalendar=Xyz 10:00", "'Xyz': it is no weekday"),
         ("OnCalendar=10:00 Mars/North", "Mars/North"),
@@ -113,8 +114,8 @@ def component(chance: Random, low: int, high: int, kinds: str = "nrls*") -> str:
         case "l":
             return ",".join(str(number(chance, low, high)) for _ in range(3))
         case "s":
-            step = number(chance, 1, max(1, high - first))
-            return f"{first}..{second}/{step}" if chance.random() < 0.5 or first == high else f"{first}/{step}"
+            step = number(chance, 1, max(1, (high - first) // 2))
+            return f"{first}..{second}/{step}" if chance.random() < 0.5 or first > high - 2 else f"{first}/{step}"
         case "n":
             return str(first)
         case _:
@@ -159,13 +160,21 @@ def test_random_events_come_as_systemd_says(tmp_path: Path, count: int, most: in
 
 
 @judged
-def test_a_time_in_a_gap_is_left_out_and_the_second_pass_of_an_hour_too(tmp_path: Path) -> None:
-    found = read_event("*:0/30", "Europe/Paris")
-    engine, model = calendar_engine(found), calendar_model(found)
+def test_a_proof_that_systemd_cannot_give_says_why() -> None:
+    engine = calendar_engine(Event(read_event("10:00", "UTC").sets, "UTC", "25:00"))
     assert engine is not None
+    with pytest.raises(InvalidOptions, match="OnCalendar=25:00: Failed to parse calendar specification"):
+        list(engine(NOW, NOW + timedelta(days=1)))
+
+
+@judged
+def test_a_time_in_a_gap_is_left_out_and_the_second_pass_of_an_hour_too(tmp_path: Path) -> None:
+    found, program = read_event("*:0/30", "Europe/Paris"), shutil.which("systemd-analyze")
+    model = calendar_model(found)
+    assert program is not None
     for night, count in ((datetime(2027, 3, 27, 22, tzinfo=UTC), 18), (datetime(2027, 10, 30, 22, tzinfo=UTC), 16)):
         window = night, night + timedelta(hours=9)
-        assert list(model(*window)) == list(engine(*window))
+        assert list(model(*window)) == list(walk(program, found, *window))
         assert len(list(model(*window))) == count
     row = timer(tmp_path, "OnCalendar=*:0/30")
     assert [(each.at.isoformat(), each.by) for each in row.differences] == [

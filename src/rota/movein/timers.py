@@ -6,14 +6,12 @@ from datetime import datetime
 from functools import reduce
 from heapq import merge
 from itertools import groupby
-from operator import or_
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from rota.domain.schedule import CatchUp
 from rota.domain.scheduling import Timed
-from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
 from rota.movein.calendar import Event, calendar_engine, calendar_model, read_event
 from rota.movein.fires import with_named
@@ -49,7 +47,7 @@ def read_timers(paths: Sequence[Path], now: datetime, tz: str | None, zone_from:
         where=", ".join(map(str, paths)),
         rows=rows,
         notes=[*NOTES, f"events without a zone are in {tz} ({zone_from})" if tz else "no zone is known: give --tz"],
-        engine="systemd-analyze calendar" if proven else "",
+        engine="systemd-analyze calendar, outside the days of clock changes" if proven else "",
         imports=IMPORTS,
         prelude=PRELUDE,
         stop="systemctl disable --now NAME.timer at that instant",
@@ -113,9 +111,7 @@ def _row(path: Path, unit: Unit, tz: str | None, now: datetime) -> Row:
 
 def _timed(row: Row, events: Sequence[Event], now: datetime) -> Row:
     """Return the row with the trigger that differs least at the clock changes, and with what differs."""
-    candidates: list[Trigger] = [
-        reduce(or_, triggers) for triggers in ([event.sets.trigger(event.tz, dst) for event in events] for dst in DSTS)
-    ]
+    candidates = [reduce(lambda a, b: a | b, [event.sets.trigger(event.tz, dst) for event in events]) for dst in DSTS]
     engines = [engine for event in events if (engine := calendar_engine(event)) is not None]
     row = replace(
         row,
