@@ -14,6 +14,7 @@ from benchmarks.fan_out import fan_out
 from benchmarks.full_limit import full_limit
 from benchmarks.growth import growth
 from benchmarks.guard import guard
+from benchmarks.handover import hand_over
 from benchmarks.harness import run_harness
 from benchmarks.http import http
 from benchmarks.kept import kept
@@ -24,7 +25,7 @@ from benchmarks.schedules import schedules
 from benchmarks.settings import Settings
 from benchmarks.torture import torture
 
-GRIDS = {"batch": batch, "http": http, "kept": kept, "torture": torture}
+GRIDS = {"batch": batch, "hand-over": hand_over, "http": http, "kept": kept, "torture": torture}
 """Parts that are measured alone, and answer a table."""
 
 
@@ -39,7 +40,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
     parser.add_argument(
         "--part",
-        choices=["batch", "http", "kept", "pages", "torture"],
+        choices=["batch", "hand-over", "http", "kept", "pages", "torture"],
         help="measure this alone; its own options follow",
     )
     parser.add_argument("--guard", action="store_true", help="fail if rota has become slower; its own options follow")
