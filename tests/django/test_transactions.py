@@ -23,6 +23,12 @@ from tests.django.shop import tasks as shop
 pytestmark = pytest.mark.usefixtures("database")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine makes no hand-over late."""
+    monkeypatch.setattr(outbox, "PATIENCE", 60.0)
+
+
 @pytest.fixture
 def pg(postgres: PostgresServer, namespace: str) -> Iterator[Rota]:
     """The app over a store in the PostgreSQL database that the alias `pg` of the project names."""
@@ -103,7 +109,10 @@ def test_a_transaction_with_many_hands_them_over_in_steps_and_leaves_the_rest_to
     with transaction.atomic():
         late = shop.add.enqueue(7)
     assert (steps, OutboxRun.objects.get().pk) == ([3, 3, 1], late.id)
-    OutboxRun.objects.all().delete()
+    monkeypatch.setattr(outbox, "_put", put)
+    monkeypatch.setattr(outbox, "SETTLED", -60.0)
+    assert outbox.sweep("default") == 1, "a sweep has more patience than a request"
+    assert runs(app) == sorted([*enqueued, late.id])
 
 
 def test_what_was_rolled_back_is_not_remembered(app: Rota) -> None:

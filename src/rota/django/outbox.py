@@ -35,6 +35,8 @@ OLD = 12 * 3600.0
 """Seconds after which a row is not put blindly: the store forgets ids a day after the end of their runs."""
 PATIENCE = 2.0
 """Seconds that a process takes after a commit to hand its rows over; then it leaves the others to the workers."""
+SWEEP_PATIENCE = 60.0
+"""Seconds that a sweep takes for one step: nobody waits for it, and a slow store has to get through it."""
 AGAIN = 5.0
 """Seconds after a store did not answer in which commits leave their rows to the workers at once."""
 
@@ -91,7 +93,7 @@ def sweep(alias: str) -> int:
         there = _known(sorted(old))
         for id in sorted(old - there):
             log.warning("the run %s was in the outbox for more than 12 hours", id)
-        _put([msgspec.json.decode(row.run, type=NewRun) for row in taken if row.pk not in there])
+        _put([msgspec.json.decode(row.run, type=NewRun) for row in taken if row.pk not in there], SWEEP_PATIENCE)
         OutboxRun.objects.using(alias).filter(pk__in=[row.pk for row in taken]).delete()
     return len(taken)
 
@@ -147,20 +149,21 @@ def outbox_alias() -> str:
     return conf().database
 
 
-def _put(runs: Sequence[NewRun]) -> None:
-    """Put the runs. A refused one is told: nobody waits for its answer any more."""
+def _put(runs: Sequence[NewRun], patience: float | None = None) -> None:
+    """Put the runs, within PATIENCE if `patience` names no other seconds. A refused run is told: nobody waits for its
+    answer any more."""
     from rota.django.project import app
 
     if not runs:
         return
-    client = core_of(app()).client
+    client, seconds = core_of(app()).client, PATIENCE if patience is None else patience
 
     async def put() -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(seconds):
                 decisions = (await (await client.store()).put(runs)).items
         except TimeoutError:
-            raise StoreError(f"it has not answered for {PATIENCE:g} s") from None
+            raise StoreError(f"it has not answered for {seconds:g} s") from None
         for run, decision in zip(runs, decisions, strict=True):
             if not decision:
                 log.warning("%s %s from the outbox was refused: %s", run.task, run.id, decision.reason)
