@@ -90,11 +90,15 @@ async def test_of_two_writers_at_once_one_wins(caller: Caller) -> None:
 async def test_a_pause_ends_by_itself(caller: Caller) -> None:
     http, path = caller(), f"{SCHEDULES}/report"
     await http.put(path, json=REPORT)
-    paused = await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00Z", "note": "holidays"})
+    assert (await http.get(path)).json()["paused_until"] is None
+    paused = await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00Z"})
     assert (paused.status_code, paused.json()) == (200, {"changed": True})
-    assert (await http.get(path)).json()["next_at"] == "2100-01-01T08:00:00.000000Z"
+    shown = (await http.get(path)).json()
+    assert (shown["state"], shown["paused_until"]) == ("active", "2100-01-01T08:00:00.000000Z")
+    assert shown["next_at"] == shown["paused_until"]
     assert (await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00"})).status_code == 422
     assert (await http.post(f"{path}/resume", json={})).json() == {"changed": True}
+    assert (await http.get(path)).json()["paused_until"] is None
 
 
 async def test_a_schedule_of_the_code_is_changed_in_the_code(app: Rota, caller: Caller) -> None:

@@ -13,7 +13,7 @@ from rota.domain.decision import Reason
 from rota.domain.policy import Policy, Retry
 from rota.domain.schedule import Schedule
 from rota.domain.secrets import hidden
-from rota.domain.ticks import ON_TIME
+from rota.domain.ticks import ON_TIME, is_postponed
 from rota.domain.timing import Timing
 from rota.domain.triggers import Cron, DailyAt, Every, Excluding, Intersection, Monthly, Trigger, Union, Weekly
 from rota.store import Reads, RowQuery
@@ -23,12 +23,14 @@ NEXT_SHOWN = 5
 
 
 class ScheduleView(Struct, frozen=True, kw_only=True):
-    """A schedule in a list. `left` and `passed` are the seconds until the next tick and since the last firing."""
+    """A schedule in a list. `left` and `passed` are the seconds until the next tick and since the last firing.
+    `paused_until`: somebody has put the ticks before this one off; nobody has to resume the schedule."""
 
     id: str
     task: str
     state: str
     note: str | None
+    paused_until: str | None
     next_at: str | None
     left: float | None
     last_at: str | None
@@ -194,6 +196,7 @@ def schedule_view(facts: Facts) -> ScheduleView:
         task=schedule.task,
         state=facts.state,
         note=schedule.note,
+        paused_until=iso(schedule.next_at) if not schedule.paused and is_postponed(schedule, facts.now) else None,
         next_at=iso(schedule.next_at),
         left=None if schedule.next_at is None else round(schedule.next_at - facts.now, 3),
         last_at=iso(last.firing.nominal) if last else None,

@@ -982,6 +982,7 @@ export interface Schedule {
   task: string;
   state: string;
   note: string | null;
+  paused_until: string | null;
   next_at: string | null;
   left: number | null;
   last_at: string | null;
@@ -1069,6 +1070,7 @@ export interface ScheduleRow {
   task: string;
   state: string;
   note: string | null;
+  paused_until: string | null;
   next_at: string | null;
   left: number | null;
   last_at: string | null;
