@@ -84,7 +84,7 @@ async def test_a_task_is_paused_for_a_while(open_room: OpenRoom) -> None:
     await press(page, "Pause …")
     await page.get_by_label("For how long?").fill("2h")
     await press(page.get_by_role("dialog"), "Pause")
-    await expect(page.locator(".banner")).to_contain_text("its runs wait until")
+    await expect(page.locator(".banner")).to_contain_text("Its runs wait until")
     spec = await spec_of(app)
     assert spec.paused
     assert spec.paused_until is not None

@@ -1,5 +1,6 @@
 """What people do with schedules: run now, pause until, backfill with a preview, add, edit, and meet a conflict."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from rota import Breaker, Cron, DailyAt, Retry, Rota
+from rota.client.audit import Author, acting
 from rota.domain.schedule import Schedule
 from rota.store import RowQuery
 from rota.views.schedules import policy_of
@@ -63,18 +65,49 @@ async def test_a_pause_has_a_note_and_ends_by_itself_or_by_hand(open_room: OpenR
     await page.get_by_label("For how long?").fill("2h")
     await page.get_by_label("Why?").fill("the disk is full")
     await press(page.get_by_role("dialog"), "Pause")
-    await expect(page.locator(".banner")).to_contain_text("then it goes on by itself: “the disk is full”")
+    await expect(page.locator(".banner")).to_have_text(re.compile("^Paused by admin .*: “the disk is full”. It goes on by itself at"))
     assert (await stored(app, "often")).next_at == pytest.approx(await app.client().now() + 7200, abs=3700)
     await press(page, "Resume often")
     await expect(page.locator(".banner")).to_have_count(0)
     await press(page, "Pause often")
     await page.get_by_label("Why?").fill("for long")
     await press(page.get_by_role("dialog"), "Pause")
-    await expect(page.locator(".banner")).to_contain_text("until somebody resumes it: “for long”")
+    await expect(page.locator(".banner")).to_have_text(
+        re.compile("^Paused by admin .*: “for long”. It fires no tick until somebody resumes it.")
+    )
     assert (await stored(app, "often")).paused
     await press(page.locator(".toast").last, "Undo")
     await expect(page.locator(".banner")).to_have_count(0)
     assert not (await stored(app, "often")).paused
+
+
+async def test_a_pause_that_ends_by_itself_needs_no_note_to_be_seen_and_ended(open_room: OpenRoom) -> None:
+    app = an_app()
+    room = await open_room(app)
+    await app.schedules.put("often", Cron("0 * * * *"), app.tasks["report"].bind("x"))
+    await app.schedules.pause("often", until=timedelta(hours=5))
+    page = await room.open("/schedules")
+    await expect(row(page, "often")).to_contain_text("paused, on in 5 h")
+    await press(page, "Resume often")
+    await expect(row(page, "often")).not_to_contain_text("paused")
+    assert (await stored(app, "often")).next_at == pytest.approx(await app.client().now() + 1800, abs=1801)
+
+
+async def test_schedules_and_now_say_who_has_paused_a_schedule_and_why(open_room: OpenRoom) -> None:
+    app = an_app()
+    room = await open_room(app, works=False)
+    await app.schedules.put("nightly", DailyAt(2), app.tasks["report"].bind())
+    with acting(Author("grace", "cli")):
+        await app.schedules.pause("nightly", "the disk is full")
+    page = await room.open("/schedules")
+    await expect(row(page, "nightly")).to_contain_text("paused by grace")
+    await expect(row(page, "nightly")).to_contain_text("the disk is full")
+    await room.open("/")
+    line = page.get_by_role("listitem").filter(has_text="The schedule nightly is paused by grace")
+    await expect(line).to_contain_text("“the disk is full”; since")
+    await press(line, "Resume")
+    await said(page, "nightly resumed")
+    assert not (await stored(app, "nightly")).paused
 
 
 async def test_a_paused_schedule_is_resumed(open_room: OpenRoom) -> None:

@@ -1,5 +1,6 @@
 """What people do with tasks, workers, keys and flows."""
 
+import re
 from contextlib import suppress
 
 from playwright.async_api import expect
@@ -55,7 +56,9 @@ async def test_a_task_is_paused_with_a_note_and_resumed(open_room: OpenRoom) -> 
     await press(page, "Pause …")
     await page.get_by_label("Why?").fill("the new logo is not ready")
     await press(page.get_by_role("dialog"), "Pause")
-    await expect(page.locator(".banner")).to_contain_text("paused")
+    await expect(page.locator(".banner")).to_have_text(
+        re.compile("^Paused by admin .*: “the new logo is not ready”. Its runs wait until somebody resumes it.")
+    )
     assert "the new logo is not ready" in (await app.why("greet")).answer
     await press(page, "Resume")
     await expect(page.locator(".banner")).to_have_count(0)

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { now } from "../app/clock";
 import { secondsOf } from "../app/format";
 import { Dialog } from "./dialog";
 import { FormButtons } from "./form";
@@ -20,7 +21,7 @@ export function PauseDialog({ name, about, onClose, onPause }: Props) {
     event.preventDefault();
     const seconds = secondsOf(lasting.value);
     onClose();
-    await onPause(seconds === null ? null : new Date(Date.now() + seconds * 1000).toISOString(), note.value);
+    await onPause(seconds === null ? null : new Date(now.peek() + seconds * 1000).toISOString(), note.value);
   }
 
   return (

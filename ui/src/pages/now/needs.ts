@@ -1,6 +1,7 @@
 import type { ErrorGroup } from "../../api/types";
 import type { Action } from "../../parts/operation";
 import { counted, relative, span } from "../../app/format";
+import { keyOfSchedule } from "../../parts/paused";
 import { lastName, wordOf } from "../../parts/state";
 import type { Picture } from "./picture";
 
@@ -225,20 +226,27 @@ function pauses({ tasks, schedules, paused: decisions, now }: Picture): Need[] {
       id: `pause ${task.task}`,
       weight: task.queued ? 45 : 30,
       title: `${task.task} is paused${by?.by ? ` by ${by.by}` : ""}`,
-      detail: [by?.note && `“${by.note}”`, by && `since ${span(Math.round((now - Date.parse(by.last_at)) / 1000))}`, waiting(task.queued)].filter(Boolean).join("; "),
+      detail: [by?.note && `“${by.note}”`, by && sinceOf(by.last_at, now), waiting(task.queued)].filter(Boolean).join("; "),
       subject: task.task,
       fix: { kind: "resume-task", task: task.task },
     };
   });
-  const schedulesPaused = schedules.filter((row) => row.state === "paused").map((row): Need => ({
-    id: `pause ${row.id}`,
-    weight: 25,
-    title: `The schedule ${row.id} is paused`,
-    detail: row.note ? `“${row.note}”` : row.words,
-    subject: row.id,
-    fix: { kind: "resume-schedule", id: row.id },
-  }));
+  const schedulesPaused = schedules.filter((row) => row.state === "paused").map((row): Need => {
+    const by = decisions.find((each) => each.key === keyOfSchedule(row.id));
+    return {
+      id: `pause ${row.id}`,
+      weight: 25,
+      title: `The schedule ${row.id} is paused${by?.by ? ` by ${by.by}` : ""}`,
+      detail: [row.note && `“${row.note}”`, by && sinceOf(by.last_at, now), row.words].filter(Boolean).join("; "),
+      subject: row.id,
+      fix: { kind: "resume-schedule", id: row.id },
+    };
+  });
   return [...paused, ...schedulesPaused];
+}
+
+function sinceOf(at: string, now: number): string {
+  return `since ${span(Math.max(0, Math.round((now - Date.parse(at)) / 1000)))}`;
 }
 
 function fullLimits({ tasks }: Picture): Need[] {

@@ -28,7 +28,7 @@ export interface Picture {
   /** The task that tells what holds a flow up, by the name of the flow. */
   holders: Map<string, string>;
   errors: ErrorGroup[];
-  /** Who has paused a task, and why, however long ago. */
+  /** Who has paused a task or a schedule, and why, however long ago. */
   paused: DecisionCount[];
   /** Keys that are refused now. */
   breakers: { row: DecisionCount; until: string }[];
@@ -52,7 +52,7 @@ export async function readNow(signal: AbortSignal): Promise<Picture> {
   const [holders, breakers, paused] = await Promise.all([
     holdersOf(flows.items, signal),
     openOf(refused.items, signal),
-    tasks.items.some((task) => task.paused) ? ask("GET /decisions", { query: { reason: "paused", limit: 100 }, signal }) : null,
+    tasks.items.some((task) => task.paused) || schedules.items.some((row) => row.state === "paused") ? ask("GET /decisions", { query: { reason: "paused", limit: 500 }, signal }) : null,
   ]);
   return {
     tasks: tasks.items,

@@ -4,14 +4,14 @@ import { act } from "../../parts/act";
 import { PauseDialog } from "../../parts/pause";
 
 interface Props {
-  row: { id: string; state: string; kind: string; note: string | null };
+  row: { id: string; state: string; kind: string; paused_until: string | null };
   reload: () => void;
   small?: boolean;
 }
 
-/** Was its next tick put off? Then it goes on by itself. */
-export function isPostponed(row: { state: string; note: string | null }): boolean {
-  return row.state === "active" && row.note !== null && row.note !== "";
+/** Does somebody keep it from firing: until it is resumed, or for a while? */
+export function isPaused(row: { state: string; paused_until: string | null }): boolean {
+  return row.state === "paused" || row.paused_until !== null;
 }
 
 /** Run now, pause until, resume. */
@@ -26,7 +26,7 @@ export function ScheduleActions({ row, reload, small }: Props) {
     reload();
   }
   async function pause(until: string | null, note: string): Promise<void> {
-    const body = { until, note: note || (until ? "paused for a while" : null) };
+    const body = { until, note: note || null };
     await act("POST /schedules/{id}/pause", { path, body }, `${row.id} paused`);
     reload();
   }
@@ -42,7 +42,7 @@ export function ScheduleActions({ row, reload, small }: Props) {
           Run now
         </button>
       )}
-      {row.state === "paused" || isPostponed(row) ? (
+      {isPaused(row) ? (
         <button type="button" class={size} aria-label={`Resume ${row.id}`} onClick={() => void resume()}>
           Resume
         </button>

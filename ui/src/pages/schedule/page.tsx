@@ -11,6 +11,7 @@ import { may } from "../../app/session";
 import { act } from "../../parts/act";
 import { Show } from "../../parts/empty";
 import { Json } from "../../parts/json";
+import { PausedBy } from "../../parts/paused";
 import { RunLink, TaskLink, WhyLink } from "../../parts/link";
 import { NoteDialog } from "../../parts/note";
 import { Head } from "../../parts/page";
@@ -20,7 +21,7 @@ import { Table } from "../../parts/table";
 import { Ago, Time } from "../../parts/time";
 import "../../styles/schedules.css";
 import type { PageProps } from "../registry";
-import { isPostponed, ScheduleActions } from "./actions";
+import { isPaused, ScheduleActions } from "./actions";
 import { BackfillDialog } from "./backfill";
 import { EditDialog } from "./edit";
 
@@ -53,10 +54,17 @@ export default function SchedulePage({ params }: PageProps) {
             )}
             <WhyLink subject={schedule.id} />
           </Head>
-          {schedule.state === "paused" && <p class="banner">Paused until somebody resumes it{schedule.note ? `: “${schedule.note}”` : "."}</p>}
-          {isPostponed(schedule) && (
+          {isPaused(schedule) && (
             <p class="banner">
-              Paused until <Time at={schedule.next_at} own={schedule.zone} />, then it goes on by itself: “{schedule.note}”
+              Paused
+              <PausedBy task={schedule.task} schedule={schedule.id} postponed={schedule.paused_until !== null} />.{" "}
+              {schedule.paused_until === null ? (
+                "It fires no tick until somebody resumes it."
+              ) : (
+                <>
+                  It goes on by itself at <Time at={schedule.paused_until} own={schedule.zone} />.
+                </>
+              )}
             </p>
           )}
           <Findings of={schedule.findings ?? []} />

@@ -6,7 +6,7 @@ import { may } from "../../app/session";
 import { sayWrong } from "../../parts/act";
 import { PauseDialog } from "../../parts/pause";
 import { say } from "../../parts/toasts";
-import { isPostponed } from "../schedule/actions";
+import { isPaused } from "../schedule/actions";
 
 type Verb = "pause" | "resume";
 
@@ -14,7 +14,7 @@ type Verb = "pause" | "resume";
 export function Bulk({ rows, reload }: { rows: readonly ScheduleRow[]; reload: () => void }) {
   const pausing = useSignal(false);
   if (!may("operate")) return null;
-  const paused = rows.filter((row) => row.state === "paused" || isPostponed(row));
+  const paused = rows.filter(isPaused);
   const active = rows.filter((row) => !paused.includes(row) && row.state === "active");
 
   /** Do it one by one; return the ids that changed. What fails is said, and the rest goes on. */
@@ -33,7 +33,7 @@ export function Bulk({ rows, reload }: { rows: readonly ScheduleRow[]; reload: (
   }
 
   async function pause(until: string | null, note: string): Promise<void> {
-    const body = { until, note: note || (until ? "paused for a while" : null) };
+    const body = { until, note: note || null };
     const changed = await each("pause", active.map((row) => row.id), body);
     say(`Paused ${counted(changed.length, "schedule")}`, { act: { name: "Undo", run: () => void resume(changed) } });
   }

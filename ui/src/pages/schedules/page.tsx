@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { ScheduleRow } from "../../api/types";
+import type { DecisionCount, ScheduleRow } from "../../api/types";
 import { counted } from "../../app/format";
 import { readNames, taskNames } from "../../app/names";
 import { place, search } from "../../app/router";
@@ -10,12 +10,13 @@ import { Empty, Show } from "../../parts/empty";
 import { ScheduleLink, TaskLink, WhyLink } from "../../parts/link";
 import { Filters } from "../../parts/filters";
 import { Exports } from "../../parts/exports";
+import { keyOfSchedule } from "../../parts/paused";
 import { Head } from "../../parts/page";
 import { Strip } from "../../parts/strip";
 import { Table } from "../../parts/table";
 import { Ago, Time } from "../../parts/time";
 import "../../styles/schedules.css";
-import { isPostponed, ScheduleActions } from "../schedule/actions";
+import { ScheduleActions } from "../schedule/actions";
 import { EditDialog } from "../schedule/edit";
 import { Bulk } from "./bulk";
 
@@ -24,9 +25,11 @@ export default function SchedulesPage() {
   const query = place.value.query;
   const schedules = useResource(
     `schedules ${search.value}`,
-    (signal) => {
+    async (signal) => {
       void readNames();
-      return ask("GET /schedules", { query: { limit: 500, last: 30, q: query.get("q"), task: query.get("task") }, signal });
+      const found = await ask("GET /schedules", { query: { limit: 500, last: 30, q: query.get("q"), task: query.get("task") }, signal });
+      const paused = found.items.some((row) => row.state === "paused");
+      return { ...found, pauses: paused ? (await ask("GET /decisions", { query: { reason: "paused", limit: 500 }, signal })).items : [] };
     },
     ["schedules", "runs"],
   );
@@ -51,7 +54,7 @@ export default function SchedulesPage() {
             </Empty>
           ) : (
             <>
-              <Schedules rows={found.items} reload={schedules.reload} />
+              <Schedules rows={found.items} pauses={found.pauses} reload={schedules.reload} />
               <Bulk rows={found.items} reload={schedules.reload} />
             </>
           )
@@ -62,7 +65,7 @@ export default function SchedulesPage() {
   );
 }
 
-function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }) {
+function Schedules({ rows, pauses, reload }: { rows: ScheduleRow[]; pauses: DecisionCount[]; reload: () => void }) {
   return (
     <Table
       label="Schedules"
@@ -87,7 +90,7 @@ function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }
             </>
           ),
         },
-        { name: "next", cell: (row) => <Next row={row} /> },
+        { name: "next", cell: (row) => <Next row={row} pause={pauses.find((each) => each.key === keyOfSchedule(row.id))} /> },
         { name: "last outcomes", cell: (row) => <Strip firings={row.firings ?? []} /> },
         { name: "", wide: true, right: true, cell: (row) => <WhyLink subject={row.id} /> },
         { name: "do", cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
@@ -96,26 +99,25 @@ function Schedules({ rows, reload }: { rows: ScheduleRow[]; reload: () => void }
   );
 }
 
-function Next({ row }: { row: ScheduleRow }) {
-  if (row.state !== "active") {
+/** When it fires next; of one that is paused, who has paused it and why. */
+function Next({ row, pause }: { row: ScheduleRow; pause: DecisionCount | undefined }) {
+  const until = row.paused_until;
+  if (row.state === "active" && until === null) {
     return (
-      <span class="state" data-state="paused">
-        {row.state}
-        {row.note && <div class="dim small">{row.note}</div>}
-      </span>
+      <>
+        <Ago at={row.next_at} own={row.zone} />
+        <div class="dim small">
+          <Time at={row.next_at} own={row.zone} />
+        </div>
+      </>
     );
   }
   return (
-    <>
-      {isPostponed(row) && (
-        <span class="state" data-state="paused">
-          paused, on{" "}
-        </span>
-      )}
-      <Ago at={row.next_at} own={row.zone} />
-      <div class="dim small" title={row.note ?? ""}>
-        {isPostponed(row) ? row.note : <Time at={row.next_at} own={row.zone} />}
-      </div>
-    </>
+    <span class="state" data-state={row.state === "ended" ? "cancelled" : "paused"}>
+      {row.state === "ended" ? "ended" : "paused"}
+      {until !== null && <>, on <Ago at={until} own={row.zone} /></>}
+      {row.state === "paused" && pause && <> by {pause.by} <Ago at={pause.last_at} /></>}
+      {row.note && <div class="dim small" title={row.note}>{row.note}</div>}
+    </span>
   );
 }

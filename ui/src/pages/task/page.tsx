@@ -10,6 +10,7 @@ import { Show } from "../../parts/empty";
 import { ScheduleLink, WhyLink } from "../../parts/link";
 import { Head } from "../../parts/page";
 import { PauseDialog } from "../../parts/pause";
+import { PausedBy } from "../../parts/paused";
 import { Table } from "../../parts/table";
 import { Time } from "../../parts/time";
 import type { PageProps } from "../registry";
@@ -63,14 +64,15 @@ function Whole({ task, reload }: { task: TaskDetail; reload: () => void }) {
       </Head>
       {task.paused && (
         <p class="banner">
-          This task is paused: its runs wait until {task.paused_until ? <Time at={task.paused_until} /> : "somebody resumes it"}.
+          Paused
+          <PausedBy task={task.task} />. Its runs wait until {task.paused_until ? <Time at={task.paused_until} /> : "somebody resumes it"}.
         </p>
       )}
       {!task.enabled && <p class="banner">The code has disabled this task: its runs wait.</p>}
       {task.enabled && task.overrides?.enabled === false && <p class="banner">An override disables this task: its runs wait.</p>}
       <Gauges task={task} />
       <OverridesInForce task={task} />
-      <Past task={task.task} />
+      <Past task={task.task} hour={task.last_hour} />
       <Heat task={task.task} />
       <div class="columns">
         <InForce task={task} />

@@ -1,23 +1,23 @@
 import { ask } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { Stat } from "../../api/types";
+import type { Stat, TaskDetail } from "../../api/types";
 import { count, span } from "../../app/format";
 import { Spark } from "../../parts/spark";
 
 const MINUTES = 60;
 
 /** What became of the calls of the last hour, and how long they waited and took. */
-export function Past({ task }: { task: string }) {
+export function Past({ task, hour }: { task: string; hour: TaskDetail["last_hour"] }) {
   const stats = useResource(task, (signal) => ask("GET /stats", { query: { minutes: MINUTES, task }, signal }), ["stats"]);
   const found = stats.data.value?.items ?? [];
   const sum = (of: (stat: Stat) => number) => (stats.data.value ? count(found.reduce((total, stat) => total + of(stat), 0)) : "…");
-  const last = found[found.length - 1];
   return (
-    <section class="past" aria-label="The last hour">
+    <section class="past" aria-labelledby="past">
+      <h2 id="past">The last hour</h2>
       <Line name="succeeded" total={sum((stat) => stat.succeeded)} values={minutes(found, (stat) => stat.succeeded)} />
       <Line name="failed" total={sum((stat) => stat.failed)} values={minutes(found, (stat) => stat.failed)} tone="bad" />
-      <Line name="waited (p95)" total={seconds(last?.wait_p95)} values={minutes(found, (stat) => stat.wait_p95 ?? 0)} />
-      <Line name="took (p95)" total={seconds(last?.run_p95)} values={minutes(found, (stat) => stat.run_p95 ?? 0)} />
+      <Line name="waited (p95)" total={seconds(hour.wait_p95)} values={minutes(found, (stat) => stat.wait_p95 ?? 0)} />
+      <Line name="took (p95)" total={seconds(hour.run_p95)} values={minutes(found, (stat) => stat.run_p95 ?? 0)} />
     </section>
   );
 }
