@@ -187,6 +187,16 @@ async def test_what_has_no_history_is_sent_whole(app: Rota, streams: Streams) ->
     assert await heard.next() == ("workers", {"items": []}, None)
 
 
+async def test_what_is_sent_whole_is_sent_again_only_when_it_has_changed(app: Rota) -> None:
+    async with app.client():
+        heard = await listen(Streams(app, Pace(look=0.01)), Selection(frozenset({"depths", "workers"})))
+        assert [(await heard.next())[0] for _ in range(2)] == ["depths", "workers"]
+        for queued in (1, 2):
+            await submit(app, 1)
+            name, data, _ = await heard.next()
+            assert (name, data) == ("depths", {"items": [{"task": "add", "queued": queued, "running": 0, "paused": 0}]})
+
+
 async def test_streams_per_caller_are_limited(app: Rota) -> None:
     async with app.client():
         streams = Streams(app, Pace(per_caller=2))

@@ -272,13 +272,16 @@ class Streams:
                     yield heartbeat(None if stream.waiting else self._sent(stream.audience))
 
     async def _first(self, audience: Audience) -> bytes:
-        """Return what is sent whole, as it is now."""
+        """Return what is sent whole, as it is now. It is not sent again until it changes."""
         wanted = {*CURRENT} & audience.selection.topics
         if not wanted:
             return b""
         with suppress(StoreError):
             await self._current.read(wanted - self._current.known)
-        return self._current.news(audience.selection, {})
+        told: dict[str, bytes] = {}
+        frame = self._current.news(audience.selection, told)
+        audience.current = told | audience.current  # readers from before have heard of what was sent, not of what is now
+        return frame
 
     async def _replay(self, selection: Selection, after: str, position: str | None) -> AsyncGenerator[bytes]:
         """Return what was recorded between `after` and `position`; what comes later comes through the audience."""
