@@ -4,9 +4,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
+from rota.client.audit import current_author
 from rota.client.fleet import late_words
 from rota.client.late_store import LateStore
-from rota.client.portal import Portal
+from rota.client.portal import Portal, refuse_on_a_loop
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.client.submissions import SubmitHook, prepared
 from rota.client.verbs import Verbs
@@ -19,7 +20,7 @@ from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
 from rota.engine.traces import decided, sending
 from rota.errors import StoreError, StoreUnavailable
-from rota.store import RETRY_WINDOW, Backend, Plan, Reads, Reply
+from rota.store import RETRY_WINDOW, Backend, Plan, Reads, Reply, put_directly
 
 ROOM_AGAIN = 0.5
 """Seconds after which a submit tries a full queue again, if no hint came."""
@@ -206,6 +207,30 @@ class Client(Verbs):
         them."""
         if ids and self._hooks is not None and self._hooks.wanted("cancelled"):
             await announce_unstarted(await self.store(), self._hooks, ids)
+
+
+def submit_sync(client: Client, run: NewRun, wait: float, portal: Portal) -> Decision:
+    """Admit a run from synchronous code, as `Client.submit` does: directly if the store can, else over the portal."""
+    put = put_directly(client.backend)
+    watched = client.observe is not None or current_author() is not None
+    if put is None or watched or portal.is_replaced or client._disabled(run.task):  # pyright: ignore[reportPrivateUsage]
+        return portal.call(lambda: client.submit(run, wait))
+    refuse_on_a_loop()
+    run = client.prepared(run)
+    with sending((run,)) as (run,):
+        decision = put(run)
+        if decision is None or (decision.reason is Reason.QUEUE_FULL and wait > 0):
+            decision = portal.call(lambda: client._submit(run, wait))  # pyright: ignore[reportPrivateUsage]
+        elif not decision:
+            portal.call(lambda: _tell_refused(client, run, decision))
+        decided((decision,))
+    return decision
+
+
+async def _tell_refused(client: Client, run: NewRun, decision: Decision) -> None:
+    """Tell the hooks that a guard refused `run`; they need a loop."""
+    if client._refused is not None:  # pyright: ignore[reportPrivateUsage]
+        client._refused(run, decision)  # pyright: ignore[reportPrivateUsage]
 
 
 def attach(client: Client, loop: asyncio.AbstractEventLoop, session: Session) -> None:

@@ -78,6 +78,11 @@ class Portal:
         return await asyncio.wrap_future(future)
 
     @property
+    def is_replaced(self) -> bool:
+        """Does a simulation run the calls of the caller instead of this portal?"""
+        return stand_in.get() is not None
+
+    @property
     def here(self) -> bool:
         """Does the caller run on the background loop?"""
         try:

@@ -34,6 +34,7 @@ from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
 from rota.store.optional import OnServer as OnServer
 from rota.store.optional import SubmitsWithin as SubmitsWithin
+from rota.store.optional import put_directly as put_directly
 from rota.store.port import Backend as Backend
 from rota.store.port import Reads as Reads
 from rota.store.port import Store as Store

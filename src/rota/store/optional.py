@@ -1,6 +1,8 @@
 """Optional capabilities: what some stores and backends can do beyond the verbs. `Store.hands_over` and
-`Backend.submits_within` are None where the capability is missing; a backend without a server is no `OnServer`."""
+`Backend.submits_within` are None where the capability is missing, other backends have no `put_directly`, and a backend
+without a server is no `OnServer`."""
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from rota.domain.decision import Decision
@@ -80,3 +82,16 @@ class SubmitsWithin(Protocol):
     def put_within_sync(self, connection: object, run: NewRun) -> Decision:
         """Put `run` over `connection`, a connection of a synchronous driver."""
         ...
+
+
+PutDirectly = Callable[[NewRun], Decision | None]
+"""Puts one run in the thread of a synchronous caller, while this process has the store open.
+
+It tries once. None: it did not try, or nobody knows whether the store has the run now; the caller sends the same put
+through the open store, which is done once however often it is sent.
+"""
+
+
+def put_directly(backend: object) -> PutDirectly | None:
+    """Return the direct put of `backend`; None if it has none."""
+    return getattr(backend, "put_directly", None)

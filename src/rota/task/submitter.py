@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from rota.client.client import Client
+from rota.client.client import Client, submit_sync
 from rota.client.handle import accept
 from rota.client.portal import Portal
 from rota.domain.decision import Decision, Reason
@@ -30,8 +30,7 @@ class Submitter(Struct, frozen=True):
 
     async def put(self, call: Call, wait: Wait = None) -> Decision:
         """Put the run of `call` into the store; raises Refused if a guard refuses the run."""
-        patience = WAIT if wait is None or wait is True else float(wait)
-        return accept(await self.client().submit(await self._run_of(call), patience))
+        return accept(await self.client().submit(await self._run_of(call), _seconds(wait)))
 
     async def try_put(self, call: Call) -> Trial:
         """Return what `put` would answer; nothing changes."""
@@ -39,7 +38,9 @@ class Submitter(Struct, frozen=True):
 
     def put_sync(self, call: Call, wait: Wait = None) -> Decision:
         """The same as `put`, from synchronous code; raises if an event loop runs here."""
-        return self.portal().call(lambda: self.put(call, wait))
+        if call.once is not None:  # the store's time decides the period
+            return self.portal().call(lambda: self.put(call, wait))
+        return accept(submit_sync(self.client(), call.to_run(), _seconds(wait), self.portal()))
 
     async def put_within(self, call: Call, connection: object) -> Decision:
         """Put the run of `call` in the transaction that is open on `connection`."""
@@ -71,6 +72,10 @@ class Submitter(Struct, frozen=True):
         if backend.submits_within is None:
             raise InvalidOptions(f"using(connection=...) needs a PostgreSQL store, and this app's is {backend.url}")
         return backend.submits_within
+
+
+def _seconds(wait: Wait) -> float:
+    return WAIT if wait is None or wait is True else float(wait)
 
 
 def unavailable(task: str, error: StoreError, run: str = "") -> Decision:

@@ -4,10 +4,13 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from rota.domain.decision import Decision
+from rota.domain.run import NewRun
 from rota.errors import InvalidOptions, StoreUnavailable
 from rota.store import Store
 from rota.stores.redis.address import RedisAddress, parse
 from rota.stores.redis.client import RedisClient
+from rota.stores.redis.direct import DirectPuts
 from rota.stores.redis.store import RedisStore
 from rota.stores.redis.subscriber import Subscriber, prove
 
@@ -29,6 +32,7 @@ class RedisBackend:
         leads to a server whose clock is behind: see lua/shared/clock.lua."""
         self.server_version = ""
         self._has_hints: bool | None = None
+        self._direct = DirectPuts(address)
 
     @classmethod
     def from_url(cls, url: str) -> "RedisBackend":
@@ -49,13 +53,23 @@ class RedisBackend:
         try:
             await self._check(client)
             store = RedisStore(self, client, subscriber)
+            self._direct.open()
             try:
                 yield store
             finally:
+                self._direct.close()
                 await store.close()
         finally:
             await subscriber.close()
             await client.close()
+
+    def put_directly(self, run: NewRun) -> Decision | None:
+        answer = self._direct.put(run, self.skew, self.latest)
+        if answer is None:
+            return None
+        now, decision = answer
+        self.latest = max(self.latest, now)
+        return decision
 
     async def _check(self, client: RedisClient) -> None:
         """Raises StoreUnavailable if no server answers, or if the server is too old."""
@@ -68,7 +82,7 @@ class RedisBackend:
                 passing=False,
             )
         self.server_version = facts.get("valkey_version") or facts["redis_version"]
-        client.modern = version >= (7, 0)
+        client.modern = self._direct.modern = version >= (7, 0)
         if self._has_hints is None:
             await self._warn(client)
             self._has_hints = await prove(client)

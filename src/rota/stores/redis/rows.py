@@ -16,6 +16,12 @@ from rota.store import MarkRow
 from rota.stores.redis.msgpack import Instant, Text, instant_or_none, json_text, or_false, text_or_none, to_json
 from rota.stores.retention import mark_memory
 
+_REASONS = {reason.encode(): reason for reason in Reason}
+
+
+def reason_of(word: bytes) -> Reason:
+    return _REASONS.get(word, Reason.UNKNOWN)
+
 
 class SpecRow(Struct, frozen=True, array_like=True):
     """`text` is the whole spec as JSON; the scripts read the other fields. False: the task has no limit or no rate."""

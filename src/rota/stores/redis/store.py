@@ -25,7 +25,7 @@ from rota.stores.redis import events, queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
 from rota.stores.redis.records import edit_item, new_item, read_runs, settlement_item
-from rota.stores.redis.rows import TickRow, mark_item, read_schedule, schedule_item, spec_item
+from rota.stores.redis.rows import TickRow, mark_item, read_schedule, reason_of, schedule_item, spec_item
 from rota.stores.redis.subscriber import Subscriber
 from rota.stores.redis.tallies import counted, summed
 from rota.stores.unreadable import legible
@@ -37,7 +37,6 @@ Q = TypeVar("Q")
 
 _orders = msgspec.msgpack.Decoder(port.Orders)
 _VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
-_REASONS = {reason.encode(): reason for reason in Reason}
 
 
 class Clock(Protocol):
@@ -73,13 +72,13 @@ class RedisStore:
         now, *others = await self.run("put", pack([new_item(new) for new in runs]), *more)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
-            decision = Decision(run.decode(), _reason(reason))
+            decision = Decision(run.decode(), reason_of(reason))
             decisions[place : place + 1] = [decision]  # a run that the plan cancelled has a place behind the last run
         return port.Reply(now, decisions)
 
     async def try_put(self, run: NewRun) -> port.Reply[Decision]:
         now, id, reason = await self.run("try_put", pack([new_item(run)]))
-        return port.Reply(now, [Decision(id.decode(), _reason(reason))])
+        return port.Reply(now, [Decision(id.decode(), reason_of(reason))])
 
     async def fire(self, ticks: Sequence[Tick], audit: port.AuditEntry | None = None) -> port.Reply[port.Fired]:
         entry = _entries(audit)
@@ -90,7 +89,9 @@ class RedisStore:
         fired: list[port.Fired] = []
         for applied, *words in answers:
             pairs = zip(words[::2], words[1::2], strict=True)
-            fired.append(port.Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
+            fired.append(
+                port.Fired(applied == 1, tuple([Decision(run.decode(), reason_of(why)) for run, why in pairs]))
+            )
         return port.Reply(now, fired)
 
     hints_on = False
@@ -325,10 +326,6 @@ class RedisStore:
         answer[0] = float(answer[0])
         self._clock.latest = answer[0]  # the script gets `latest` and never answers an earlier time
         return answer
-
-
-def _reason(word: bytes) -> Reason:
-    return _REASONS.get(word, Reason.UNKNOWN)
 
 
 async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], questions: Sequence[Q]) -> port.Reply[T]:
