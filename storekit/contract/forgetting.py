@@ -16,7 +16,7 @@ class ForgetContract(Staged):
     async def sweep_all(self, stage: Stage) -> list[Swept]:
         """Sweep until there is nothing more to do, and return all answers."""
         swept: list[Swept] = []
-        for _ in range(50):
+        for _ in range(200):
             swept.append(await stage.store.sweep(FORGETFUL))
             if not swept[-1].more:
                 return swept

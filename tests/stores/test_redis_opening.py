@@ -22,7 +22,7 @@ def documented_acl(namespace: str, modern: bool) -> list[str]:
     """The rules that docs/redis.md gives, for this namespace."""
     (line,) = re.findall(r"^ACL SETUSER rota (.*)$", PAGE.read_text(), re.MULTILINE)
     words = line.replace("{rota}", f"{{{namespace}}}").split()
-    new = ("+client|", "+fcall", "+function|")
+    new = ("+client|", "+fcall", "+function|", "+sort_ro")
     return [word for word in words if modern or not word.startswith(new)]
 
 

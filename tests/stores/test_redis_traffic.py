@@ -45,7 +45,7 @@ async def test_a_refusal_goes_to_the_one_who_asked(valkey: RedisServer, namespac
 
 async def test_a_command_about_many_runs_is_several_short_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server does nothing else while one of them runs."""
-    monkeypatch.setattr("rota.stores.redis.store.REDIS_ITEMS", 10)
+    monkeypatch.setattr("rota.stores.redis.store.REDIS_PART", 10)
     with RedisServer(valkey_of_wheel()) as server:
         async with staged(at(server.url, "n")) as stage:
             news = [new_run() for _ in range(25)]

@@ -60,6 +60,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """Parked runs that one transaction unparks after the limits of their task have changed."""
     dropped: int = 10_000
     """Waiting runs that one command about a task ends."""
+    released: int | None = None
+    """Runs that one transaction lets start because what they waited for has ended."""
     announced: int = 100
     """Idle workers that one transaction wakes because a task was resumed, or because its limits have changed."""
     forgotten: int = 5000
@@ -80,21 +82,24 @@ LEDGER = Bounds()
 POSTGRES = Bounds()
 """A transaction holds its locks until it ends; other transactions run at the same time."""
 REDIS = Bounds(
-    parked=500,
-    expired=500,
+    parked=200,
+    expired=200,
     passed=1000,
     opened=100,
-    loosened=1000,
-    dropped=1000,
-    forgotten=1000,
+    loosened=200,
+    released=200,
+    dropped=150,
+    forgotten=150,
     read=2000,
     candidates=200,
     gated=20,
     lanes=50,
 )
-"""While a script runs, the server answers nobody else, so a script may take a few milliseconds."""
+"""While a script runs, the server answers nobody else: a script may take a few milliseconds, 20 at most."""
 REDIS_ITEMS = 1000
-"""The most items of one script, and of the callers whose items go into one call. A longer batch is sent in parts."""
+"""The most runs of one put, and of the callers whose items go into one call. A longer batch is sent in parts."""
+REDIS_PART = 200
+"""The most items of any other script: these items need not come together."""
 
 
 def constants(bounds: Bounds) -> dict[str, str]:

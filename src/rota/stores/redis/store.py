@@ -18,7 +18,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec, implied_limits, overridden, override_row
 from rota.stores.audit import to_text
-from rota.stores.bounds import REDIS_ITEMS
+from rota.stores.bounds import REDIS_ITEMS, REDIS_PART
 from rota.stores.group_commit import GroupCommit
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.redis import events, queries
@@ -51,7 +51,9 @@ class RedisStore:
         self._clock = clock
         self._client = client
         self._subscriber = subscriber
-        self._puts = GroupCommit[NewRun, Decision](partial(_in_parts, self._put_part), REDIS_ITEMS, direct=True)
+        self._puts = GroupCommit[NewRun, Decision](
+            partial(_in_parts, self._put_part, most=REDIS_ITEMS), REDIS_ITEMS, direct=True
+        )
         self._settles = GroupCommit[Settlement, Verdict](
             partial(_in_parts, self._settle_part), REDIS_ITEMS, direct=True
         )
@@ -65,7 +67,9 @@ class RedisStore:
         entry = _entries(audit)
         if plan is not None:
             return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]), *entry(()))
-        return await _in_parts(lambda part: self._put_part(part, b"", *entry([run.id for run in part])), runs)
+        return await _in_parts(
+            lambda part: self._put_part(part, b"", *entry([run.id for run in part])), runs, REDIS_ITEMS
+        )
 
     async def _put_part(self, runs: Sequence[NewRun], *more: bytes) -> port.Reply[Decision]:
         """`more`: the plan, empty without one, and the audit entry."""
@@ -328,11 +332,14 @@ class RedisStore:
         return answer
 
 
-async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], questions: Sequence[Q]) -> port.Reply[T]:
+async def _in_parts(
+    send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], questions: Sequence[Q], most: int | None = None
+) -> port.Reply[T]:
     """Send a long batch as several scripts: the server serves nobody else while a script runs."""
-    reply = await send(questions[:REDIS_ITEMS])
-    for first in range(REDIS_ITEMS, len(questions), REDIS_ITEMS):
-        part = await send(questions[first : first + REDIS_ITEMS])
+    most = most or REDIS_PART
+    reply = await send(questions[:most])
+    for first in range(most, len(questions), most):
+        part = await send(questions[first : first + most])
         reply = port.Reply(part.now, reply.items + part.items)
     return reply
 

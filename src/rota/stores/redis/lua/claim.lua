@@ -201,6 +201,7 @@ end
 local function take()
   gates.unpark_opened()
   for _, task in ipairs(call("SMEMBERS", LOOSE)) do holds.unpark_all(task) end
+  holds.release_more()
   if free <= 0 then return end
   book.write_runs() -- candidates are read from the stored records
   book.write_lanes()

@@ -210,6 +210,7 @@ end
 
 local expired = holds.expire_due()
 if #expired == EXPIRED_AT_ONCE then more = true end
+if holds.release_more() then more = true end
 book.write_all() -- forget_runs must see the runs that have just expired
 forget_workers()
 forget_others()

@@ -21,14 +21,17 @@ end
 local now = nil -- anew
 -- Until when events are recorded; false: nobody reads events.
 local recording = nil -- anew
+-- Whether runs whose needs are met wait to be released: see holds.release_more.
+local releasing = nil -- anew
 
 local function read_clock()
-  local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record")
+  local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record", ROOT .. "releasing")
   now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
   local known = math.max(tonumber(ARGV[2]), tonumber(stored[1] or 0))
   if known > now and known < now + FAR_AHEAD then now = known end
   recording = stored[2] and tonumber(stored[2])
   if recording and recording <= now then recording = false end
+  releasing = stored[3]
 end
 read_clock() -- anew
 

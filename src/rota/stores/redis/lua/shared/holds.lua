@@ -192,12 +192,44 @@ function holds.meet_needs(met)
     local name = ROOT .. "awaits:" .. need
     local some = call("SMEMBERS", name)
     if #some > 0 then
-      call("DEL", name)
       if need:sub(1, 1) == "*" then holds.remember_end(need) end
+      if #some > RELEASED_AT_ONCE then some = holds.release_later(name, need) end
+      call("DEL", name)
     end
     for _, id in ipairs(some) do waiting[#waiting + 1] = id end
     is_met[need] = true
   end
+  holds.strike(is_met, waiting)
+end
+
+-- Many runs wait for `need`: put them into a list, in the order of their ids, and return the first of them. RELEASES has the
+-- lists, each with its need. A wait for the same need that begins later is another one.
+local RELEASES = ROOT .. "releases"
+
+function holds.release_later(name, need)
+  local list = ROOT .. "met:" .. call("INCR", ROOT .. "met")
+  call("SORT", name, "ALPHA", "STORE", list)
+  call("RPUSH", RELEASES, cmsgpack.pack({ list, need }))
+  call("SET", ROOT .. "releasing", 1)
+  book.arrive(false, now) -- a worker that claims goes on, if no run of the first ones wakes one
+  return call("LPOP", list, RELEASED_AT_ONCE)
+end
+
+-- Release some more runs whose needs are met: each claim and each sweep does. Return whether there are more.
+function holds.release_more()
+  if not releasing then return false end
+  local first = call("LINDEX", RELEASES, 0)
+  if first then
+    local list, need = unpack(cmsgpack.unpack(first))
+    holds.strike({ [need] = true }, call("LPOP", list, RELEASED_AT_ONCE) or {})
+    if call("EXISTS", list) == 0 then call("LPOP", RELEASES) end
+  end
+  releasing = call("EXISTS", RELEASES) == 1
+  if releasing then book.arrive(false, now) else call("DEL", ROOT .. "releasing") end
+  return releasing
+end
+
+function holds.strike(is_met, waiting)
   if #waiting == 0 then return end
   table.sort(waiting)
   book.load(waiting)

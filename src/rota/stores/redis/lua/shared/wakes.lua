@@ -141,6 +141,7 @@ function wakes.wake_at(crew, worker, again)
     end
   end
   if again and #due > 0 then return now end -- this claim reached a bound, or was sent twice
+  if releasing then return now end -- the next claim lets more runs start
   local others = wakes.others_wake(crew, worker)
   local coming = wakes.upcoming(crew, due, #others + 1)
   while #coming > #others + 1 do table.remove(coming) end
