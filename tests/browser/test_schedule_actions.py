@@ -65,7 +65,9 @@ async def test_a_pause_has_a_note_and_ends_by_itself_or_by_hand(open_room: OpenR
     await page.get_by_label("For how long?").fill("2h")
     await page.get_by_label("Why?").fill("the disk is full")
     await press(page.get_by_role("dialog"), "Pause")
-    await expect(page.locator(".banner")).to_have_text(re.compile("^Paused by admin .*: “the disk is full”. It goes on by itself at"))
+    await expect(page.locator(".banner")).to_have_text(
+        re.compile("^Paused by admin .*: “the disk is full”. It goes on by itself at")
+    )
     assert (await stored(app, "often")).next_at == pytest.approx(await app.client().now() + 7200, abs=3700)
     await press(page, "Resume often")
     await expect(page.locator(".banner")).to_have_count(0)
