@@ -114,7 +114,7 @@ async def test_an_answer_leads_to_what_was_asked_about(full: World) -> None:
     async with full.page("/why?subject=newsletter") as room:
         answer = room.page.get_by_role("region", name="Answer")
         await answer.get_by_role("link", name="newsletter", exact=True).click()
-        await expect(room.page.get_by_role("button", name="Resume")).to_be_visible()
+        await expect(room.page.get_by_role("button", name="Resume", exact=True)).to_be_visible()
 
 
 async def test_the_time_line_leads_to_the_runs_of_what_it_shows(full: World) -> None:

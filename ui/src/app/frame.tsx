@@ -14,7 +14,7 @@ import { Login } from "./login";
 import { Palette, paletteOpen } from "./palette";
 import { following, theme, THEMES, zone, ZONES } from "./preferences";
 import { QueryBar } from "./querybar";
-import { Rail } from "./rail";
+import { Live, LiveStatus, Rail } from "./rail";
 import { go, match, place, type Params } from "./router";
 import { askRow, focusAction, moveRow } from "./rows";
 import { environment, me } from "./session";
@@ -106,6 +106,8 @@ export function Frame() {
           </button>
           <Badge />
           <QueryBar />
+          <Live />
+          <LiveStatus />
         </header>
         <main id="content" tabIndex={-1}>
           {missing.value ? (

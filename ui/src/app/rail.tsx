@@ -59,16 +59,33 @@ function Views() {
   );
 }
 
-function RailFoot() {
+/** A button that says whether the page is live; on a phone, where the rail is out of sight, it stands above the page. */
+export function Live() {
   const words = livenessWords();
   const state = words.startsWith("stale") ? "stale" : liveness.value;
+  const does = liveness.value === "paused" ? "go on with live changes" : "pause live changes";
   document.documentElement.dataset["live"] = state;
   return (
+    <button type="button" class="live" data-live={state} onClick={togglePause} aria-label={`${words}: ${does}`} title={`${does} (p)`}>
+      <span class="dot" aria-hidden="true" />
+      <span>{words}</span>
+    </button>
+  );
+}
+
+/** The same for screen readers, who hear of it when it changes: a button is no place for that. */
+export function LiveStatus() {
+  return (
+    <span class="unseen" role="status">
+      {livenessWords().replace(/ since .*/, "")}
+    </span>
+  );
+}
+
+function RailFoot() {
+  return (
     <div class="railfoot">
-      <button type="button" class="live" data-live={state} onClick={togglePause} title="Pause or resume (p)">
-        <span class="dot" aria-hidden="true" />
-        <span role="status">{words}</span>
-      </button>
+      <Live />
       <div class="switches">
         <button type="button" title="Theme (t)" onClick={() => (theme.value = following(THEMES, theme.value))}>
           <span class="dim">theme</span> {theme.value}

@@ -39,14 +39,20 @@ export default function KeysPage() {
   );
   return (
     <>
-      <Head title={key === null ? "Keys" : `Key ${key}`} about={key === null ? "What a run is about: a user, a device, a file. Ask for one key to see its work over all tasks." : "Its work over all tasks: what waits, what is remembered, what was refused."} />
+      <Head title={key === null ? "Keys" : `Key ${key}`} about={key === null ? "What a run is about: a user, a device, a file. Ask for one key to see its work over all tasks." : "Its work over all tasks: what waits, what is remembered, what was refused."}>
+        {key !== null && (
+          <a class="button small" href={hrefOf("/runs", { key })}>
+            All its runs
+          </a>
+        )}
+      </Head>
       <Filters fields={[{ name: "key", label: "Key", placeholder: "ada" }, { name: "task", label: "Task", values: taskNames.value }]} />
       <Show of={marks}>
         {(found) => (
           <>
+            <Marks marks={found.marks} more={found.more} states={found.states} of={key} reload={marks.reload} />
             {key !== null && <Waiting runs={found.runs} reload={marks.reload} />}
             {key !== null && <Refused rows={found.decisions} />}
-            <Marks marks={found.marks} more={found.more} states={found.states} of={key} reload={marks.reload} />
           </>
         )}
       </Show>
@@ -146,12 +152,12 @@ function Marks({ marks, more, states, of, reload }: { marks: readonly Mark[]; mo
         rows={marks}
         keyOf={(mark) => `${mark.task} ${mark.key}`}
         columns={[
-          { name: "key", cell: (mark) => <a href={hrefOf("/keys", { key: mark.key })}>{mark.key}</a> },
+          ...(of === null ? [{ name: "key", cell: (mark: Mark) => <a href={hrefOf("/keys", { key: mark.key })}>{mark.key}</a> }] : []),
           { name: "task", cell: (mark) => <TaskLink name={mark.task} /> },
+          ...(of === null ? [] : [{ name: "now", cell: (mark: Mark) => <KeyState of={states.find((each) => each.task === mark.task)} /> }]),
           { name: "last success", cell: (mark) => <Ago at={mark.succeeded_at} /> },
           { name: "last end", extra: true, cell: (mark) => <Ago at={mark.finished_at} /> },
           { name: "failures in a row", right: true, cell: (mark) => (mark.failures ? <span class="bad">{count(mark.failures)}</span> : <span class="dim">0</span>) },
-          ...(of === null ? [] : [{ name: "now", cell: (mark: Mark) => <KeyState of={states.find((each) => each.task === mark.task)} /> }]),
           { name: "", wide: true, right: true, cell: (mark) => <WhyLink subject={mark.task} key_={mark.key} /> },
           {
             name: "do",

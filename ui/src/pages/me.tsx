@@ -150,8 +150,8 @@ function Tokens() {
                 { name: "name", cell: (token) => token.name },
                 { name: "tokens", right: true, cell: (token) => token.tokens || <span class="dim">by proxy</span> },
                 { name: "rights", cell: (token) => (token.rights.includes("admin") ? "everything" : token.rights.join(", ")) },
-                { name: "only for", wide: true, cell: (token) => onlyFor(token) || <span class="dim">everything here</span> },
-                { name: "ends", cell: (token) => <Ends at={token.expires_at} /> },
+                { name: "only for", cell: (token) => onlyFor(token) || <span class="dim">everything here</span> },
+                { name: "ends", wide: true, cell: (token) => <Ends at={token.expires_at} /> },
               ]}
             />
             <p class="dim">

@@ -1,20 +1,25 @@
 import type { Worker, WorkerStalls } from "../api/types";
-import { span } from "../app/format";
+import { counted, span } from "../app/format";
 import { hrefOf } from "../app/router";
 import { RunLink, TaskLink } from "../parts/link";
+import { blockedProcesses } from "./blocked";
 
 interface Found {
   worker: Worker;
   stall: WorkerStalls;
+  /** How many other workers live on the same loop. */
+  others?: number;
 }
 
 /** Calls that do not end, and what blocked an event loop, each with the place in the code. */
 export function Stalls({ workers }: { workers: readonly Worker[] }) {
-  const found = workers.flatMap((worker) => worker.stalls.map((stall) => ({ worker, stall })));
+  const calls: Found[] = workers.flatMap((worker) => worker.stalls.filter((stall) => stall.what === "call").map((stall) => ({ worker, stall })));
+  const loops: Found[] = blockedProcesses(workers, Infinity).map(({ stall, workers: [worker, ...others] }) => ({ worker, stall, others: others.length }));
+  const found = [...calls, ...loops];
   return (
     <>
       {found.map((each) => (
-        <div key={`${each.worker.name} ${each.stall.run}`} class="banner stall">
+        <div key={`${each.worker.name} ${each.stall.what} ${each.stall.run}`} class="banner stall">
           {each.stall.what === "call" ? <Call {...each} /> : <Loop {...each} />}
           {each.stall.stack && (
             <details>
@@ -39,10 +44,11 @@ function Call({ worker, stall }: Found) {
   );
 }
 
-function Loop({ worker, stall }: Found) {
+function Loop({ worker, stall, others = 0 }: Found) {
   return (
     <p>
-      The event loop of {worker.name} was blocked for {span(stall.seconds)}, until {span(Math.round(stall.over_for ?? 0))} ago. No handler went on there meanwhile. Let an
+      The event loop of {worker.name}
+      {others > 0 && ` and ${counted(others, "other worker")} of its process`} was blocked for {span(stall.seconds)}, until {span(Math.round(stall.over_for ?? 0))} ago. No handler went on there meanwhile. Let an
       async task await, or make it a plain def: rota calls that in a thread.
     </p>
   );

@@ -3,6 +3,7 @@ import type { Action } from "../../parts/operation";
 import { counted, relative, span } from "../../app/format";
 import { keyOfSchedule } from "../../parts/paused";
 import { lastName, wordOf } from "../../parts/state";
+import { blockedProcesses } from "../blocked";
 import type { Picture } from "./picture";
 
 export type Fix =
@@ -85,19 +86,14 @@ function stuckWorkers({ workers, errors }: Picture): Need[] {
 
 /** While a loop is blocked, no async handler of that process goes on: it matters after it is over, too. */
 function blockedLoops({ workers }: Picture): Need[] {
-  return workers.flatMap((worker) =>
-    worker.stalls
-      .filter((stall) => stall.what === "loop" && (stall.over_for ?? 0) < LATELY)
-      .slice(0, 1)
-      .map((stall) => ({
-        id: `loop ${worker.name}`,
-        weight: 76,
-        title: `The event loop of ${worker.name} was blocked for ${span(stall.seconds)}`,
-        detail: "no async handler went on there meanwhile; its stack is on the page of workers",
-        subject: stall.task ?? worker.tasks[0] ?? worker.name,
-        fix: { kind: "open" as const, path: "/workers", name: "Look at the workers" },
-      })),
-  );
+  return blockedProcesses(workers, LATELY).map(({ stall, workers: [worker, ...others] }) => ({
+    id: `loop ${worker.name}`,
+    weight: 76,
+    title: `The event loop of ${worker.name}${others.length ? ` and ${counted(others.length, "other worker")} of its process` : ""} was blocked for ${span(stall.seconds)}`,
+    detail: "no async handler went on there meanwhile; what blocked it is on the page of workers",
+    subject: stall.task ?? worker.tasks[0] ?? worker.name,
+    fix: { kind: "open" as const, path: "/workers", name: "Look at the workers" },
+  }));
 }
 
 function wrongClocks({ workers }: Picture): Need[] {

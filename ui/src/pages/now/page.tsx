@@ -47,7 +47,7 @@ function Tiles({ picture }: { picture: Picture }) {
   const perMinute = picture.pulses.reduce<number[]>((total, pulse) => pulse.perMinute.map((value, at) => value + (total[at] ?? 0)), []);
   const ended = sum(picture.pulses.map((pulse) => pulse.ended));
   const failed = sum(picture.pulses.map((pulse) => pulse.failed));
-  const waits = picture.pulses.map((pulse) => pulse.wait95 ?? 0);
+  const slowest = picture.pulses.reduce<PulseOf | null>((most, pulse) => ((pulse.wait95 ?? 0) > (most?.wait95 ?? 0) ? pulse : most), null);
   return (
     <dl class="tiles">
       <Tile name="workers" href={hrefOf("/workers")} value={count(live.length)} about={`${count(seats)} seats`} />
@@ -55,7 +55,7 @@ function Tiles({ picture }: { picture: Picture }) {
       <Tile name="queued" href={hrefOf("/runs", { state: "queued" })} value={count(sum(picture.tasks.map((task) => task.queued)))} about="due or later" />
       <Tile name="ended in an hour" href={hrefOf("/runs", { since: "1h" })} value={count(ended)} about={<Spark values={perMinute} label={`${ended} runs ended in the last hour`} width={110} />} />
       <Tile name="failed in an hour" href={hrefOf("/errors", { since: "1h" })} value={count(failed)} about={ended ? `${((100 * failed) / ended).toFixed(1)} %` : "nothing ended"} bad={failed > 0} />
-      <Tile name="longest wait, p95" href={hrefOf("/tasks")} value={Math.max(0, ...waits) ? span(Math.max(...waits)) : "–"} about="of all tasks" />
+      <Tile name="longest wait, p95" href={slowest ? hrefOf(`/tasks/${encodeURIComponent(slowest.task)}`) : hrefOf("/tasks")} value={slowest?.wait95 ? span(slowest.wait95) : "–"} about={slowest ? `of ${slowest.task}` : "nothing has waited"} />
     </dl>
   );
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { Run } from "../../api/types";
+import { now } from "../../app/clock";
 import { go } from "../../app/router";
 import { may } from "../../app/session";
 import { act } from "../../parts/act";
@@ -36,7 +37,7 @@ export function RunActions({ run, args, etag, reload }: Props) {
     reload();
   }
   async function startNow(): Promise<void> {
-    await act("PATCH /runs/{id}", { path, body: { due_at: new Date().toISOString() } }, "Due now");
+    await act("PATCH /runs/{id}", { path, body: { due_at: new Date(now.peek()).toISOString() } }, "Due now");
     reload();
   }
   async function retry(): Promise<void> {

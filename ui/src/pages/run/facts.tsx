@@ -20,8 +20,8 @@ export function Facts({ run }: { run: Run }) {
         <Item name="retries">{retry.limit === null ? "without end" : retry.limit}{retry.limit === 0 ? "" : `, ${retry.backoff} from ${span(retry.delay)}`}</Item>
         <Item name="timeout">{run.policy.timeout === null ? "none" : span(run.policy.timeout)}</Item>
         {run.reason && <Item name="reason">{run.reason.replaceAll("_", " ")}</Item>}
-        {run.note && <Item name="note">{run.note}</Item>}
-        {run.unique_key && <Item name="unique key">{run.unique_key}</Item>}
+        {run.note && <Item name="note" wide>{run.note}</Item>}
+        {run.unique_key && <Item name="unique key" wide>{run.unique_key}</Item>}
         {run.touches > 1 && <Item name="touches">{count(run.touches)}</Item>}
         {run.share && <Item name="share">{run.share}</Item>}
       </dl>
@@ -29,9 +29,9 @@ export function Facts({ run }: { run: Run }) {
   );
 }
 
-function Item({ name, children }: { name: string; children: preact.ComponentChildren }) {
+function Item({ name, wide, children }: { name: string; wide?: boolean; children: preact.ComponentChildren }) {
   return (
-    <div>
+    <div class={wide ? "whole" : undefined}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>

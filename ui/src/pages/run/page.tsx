@@ -60,7 +60,7 @@ function OneRun({ id }: { id: string }) {
             about={
               <>
                 <span class="mono">{run.id}</span> · made <Ago at={run.created_at} />
-                {run.key && <> · key <a href={hrefOf("/runs", { task: run.task, key: run.key })}>{run.key}</a></>}
+                {run.key && <> · key <a href={hrefOf("/keys", { key: run.key })}>{run.key}</a></>}
               </>
             }
           >

@@ -17,7 +17,9 @@ function orderHere(): keyof typeof WHEN {
   return order === "due" || order === "finished" ? order : "created";
 }
 
+/** Rows beyond the screen on either side, and the most rows that exist unless the screen itself has more. */
 const BEYOND = 8;
+const MOST = 60;
 const NEAR_END = 40;
 
 /** All rows have one height, so that only those on the screen have to exist. */
@@ -38,7 +40,9 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
   const first = useSignal(0);
   const height = heightOf();
   const rows = list.rows.value;
-  const shown = Math.min(60 - 2, Math.ceil(window.innerHeight / height) + 2 * BEYOND);
+  const tall = useSignal(window.innerHeight);
+  const seen = Math.ceil(tall.value / height);
+  const shown = Math.max(seen + 2, Math.min(MOST - 2, seen + 2 * BEYOND));
 
   useEffect(() => {
     function onScroll(): void {
@@ -50,14 +54,18 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
       }
       if (at + shown + NEAR_END > list.rows.peek().length) void list.more();
     }
+    function onResize(): void {
+      tall.value = window.innerHeight;
+      onScroll();
+    }
     onScroll();
     window.addEventListener("scroll", onScroll, { passive: true });
-    window.addEventListener("resize", onScroll);
+    window.addEventListener("resize", onResize);
     return () => {
       window.removeEventListener("scroll", onScroll);
-      window.removeEventListener("resize", onScroll);
+      window.removeEventListener("resize", onResize);
     };
-  }, [list, height, rows.length]);
+  }, [list, height, shown, rows.length]);
 
   const from = Math.min(first.value, Math.max(0, rows.length - shown));
   const window_ = rows.slice(from, from + shown);

@@ -47,9 +47,10 @@ export function Cures({ of: why, reload }: { of: Why; reload: () => void }) {
 function curesOf(why: Why): Cure[] {
   const found = why.kind.startsWith("run of ") ? ofRun(why) : [];
   const [task = "", ...key] = why.kind === "task" ? why.subject.split(" ") : [why.kind.slice("run of ".length)];
-  const rank = (fact: WhyFacts) => (fact.holds ? 2 : fact.about === "clock" ? 0 : 1); // what holds the work comes first
-  const facts = [...why.facts].sort((one, two) => rank(two) - rank(one));
-  const all = [...found, ...facts.flatMap((fact) => ofFact(fact, why, task, key.join(" ")))];
+  const facts = [...why.facts].sort((one, two) => Number(two.holds) - Number(one.holds)); // what holds the work comes first
+  const others = facts.filter((fact) => fact.about !== "clock").flatMap((fact) => ofFact(fact, why, task, key.join(" ")));
+  const clocks = found.length + others.length ? [] : facts.filter((fact) => fact.about === "clock"); // never what holds it
+  const all = [...found, ...others, ...clocks.flatMap((fact) => ofFact(fact, why, task, ""))];
   return all.filter((cure, index) => all.findIndex((other) => other.text === cure.text) === index);
 }
 

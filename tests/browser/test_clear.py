@@ -1,0 +1,70 @@
+"""What a look tells at once: one line for one cause, who has paused, whether the page is live, all rows that fit."""
+
+import re
+
+from playwright.async_api import expect
+
+from rota import Rota
+from rota.store import ClaimRequest, Report, Stall
+from tests.browser.acting import row
+from tests.browser.conftest import OpenRoom, World
+
+
+async def test_workers_of_one_process_tell_of_its_blocked_loop_once(open_room: OpenRoom) -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def mail(to: str) -> None: ...
+
+    room = await open_room(app, works=False)
+    store = await app.client().store()
+    for name, pid in (("one", 7), ("two", 7), ("three", 8)):
+        blocked = Stall("loop", 2.5, f"in the stack of {name}", over_for=3.0)
+        await store.claim(ClaimRequest(name, 1, ["mail"], 0, 30, Report(host="vm", pid=pid, stalls=(blocked,))))
+    page = await room.open("/")
+    told = page.get_by_role("region", name="Needs you").get_by_role("listitem").filter(has_text="was blocked for 2.5 s")
+    await expect(told).to_have_count(2)
+    await expect(told.filter(has_text="and 1 other worker of its process")).to_have_count(1)
+    await room.open("/workers")
+    banners = page.locator(".banner").filter(has_text="was blocked for 2.5 s")
+    await expect(banners).to_have_count(2)
+    await expect(banners.filter(has_text="in the stack of three")).to_have_count(1)
+
+
+async def test_a_window_that_is_very_tall_shows_all_rows_that_fit(open_room: OpenRoom) -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def mail(to: str) -> None: ...
+
+    room = await open_room(app, works=False)
+    await app.submit_many([app.tasks["mail"].using(delay=3600).bind(str(n)) for n in range(90)])
+    page = await room.open("/runs")
+    await expect(page.get_by_role("status").filter(has_text="90 runs")).to_be_visible()
+    await page.set_viewport_size({"width": 1280, "height": 3000})
+    await expect(page.locator("table.runs tbody tr:not(.spacer)")).to_have_count(90)
+
+
+async def test_a_key_begins_with_its_state_and_leads_to_all_its_runs(full: World) -> None:
+    async with full.page("/keys?key=ada") as room:
+        page = room.page
+        await expect(page.locator("main h2").first).to_have_text("Remembered")
+        await expect(row(page, "charge").first).to_contain_text("breaker open until")
+        await page.get_by_role("link", name="All its runs").click()
+        await expect(page).to_have_url(re.compile(r"/runs\?key=ada$"))
+
+
+async def test_a_phone_shows_whether_the_page_is_live(full: World) -> None:
+    async with full.page("/tasks", size=(360, 740)) as room:
+        page = room.page
+        dot = page.get_by_role("button", name="live: pause live changes")
+        await expect(dot).to_be_in_viewport()
+        await dot.click()
+        await expect(page.get_by_role("button", name="paused: go on with live changes")).to_contain_text("paused")
+
+
+async def test_the_page_of_a_task_says_what_its_numbers_are_about(full: World) -> None:
+    async with full.page("/tasks/resize") as room:
+        hour = room.page.get_by_role("region", name="The last hour")
+        await expect(hour.get_by_role("heading", name="The last hour")).to_be_visible()
+        await expect(hour.locator("div").filter(has_text="took (p95)")).to_contain_text(re.compile(r"\)\d[\d.]* (ms|s)"))
