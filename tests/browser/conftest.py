@@ -79,14 +79,16 @@ class World:
         self._browser = browser
 
     @asynccontextmanager
-    async def page(self, path: str, **options: Any) -> AsyncGenerator[Room]:
+    async def page(self, path: str | None, **options: Any) -> AsyncGenerator[Room]:
+        """A page at `path`; None: a blank one, on which a test prepares something before it opens its path."""
         async with page_of(self._browser, self.url, **options) as (page, watched):
             if self.cookies is None:
                 await log_in(page, self.url, self.token)
                 self.cookies = await page.context.cookies()
             await page.context.add_cookies(self.cookies)
             room = Room(self.app, self.url, self.token, page, watched)
-            await room.open(path.format(**self.values))
+            if path is not None:
+                await room.open(path.format(**self.values))
             yield room
 
 

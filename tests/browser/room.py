@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, WebError
 from starlette.types import ASGIApp
 
 from rota import Rota
@@ -35,8 +35,16 @@ class Watched:
 
     def attach(self, context: BrowserContext) -> None:
         context.on("console", self._on_console)
-        context.on("weberror", lambda error: self.complaints.append(f"error: {error.error}"))
+        context.on("weberror", self._on_error)
         context.on("request", self._on_request)
+
+    def detach(self, context: BrowserContext) -> None:
+        context.remove_listener("console", self._on_console)
+        context.remove_listener("weberror", self._on_error)
+        context.remove_listener("request", self._on_request)
+
+    def _on_error(self, error: WebError) -> None:
+        self.complaints.append(f"error: {error.error}")
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -117,10 +125,30 @@ async def serving(application: ASGIApp) -> AsyncGenerator[str]:
             await served
 
 
+_warm: dict[Browser, dict[tuple[tuple[str, Any], ...], list[BrowserContext]]] = {}
+"""The contexts that wait for another test with their options: a page in a warm one costs half of a first page."""
+
+
 @asynccontextmanager
 async def page_of(browser: Browser, url: str, **options: Any) -> AsyncGenerator[tuple[Page, Watched]]:
-    """A page in a context of its own; at the end the page must have done nothing wrong."""
-    width, height = options.pop("size", SIZE)
+    """A new page that knows nothing of pages before it; at the end it must have done nothing wrong."""
+    idle = _warm.setdefault(browser, {}).setdefault(tuple(sorted(options.items())), [])
+    context = idle.pop() if idle else await _context(browser, **options)
+    watched = Watched(url)
+    watched.attach(context)
+    try:
+        yield await context.new_page(), watched
+        watched.check()
+    except BaseException:
+        await context.close()
+        raise
+    await _forget(context)
+    watched.detach(context)
+    idle.append(context)
+
+
+async def _context(browser: Browser, size: tuple[int, int] = SIZE, **options: Any) -> BrowserContext:
+    width, height = size
     context = await browser.new_context(
         viewport={"width": width, "height": height},
         timezone_id="Europe/Berlin",
@@ -128,14 +156,17 @@ async def page_of(browser: Browser, url: str, **options: Any) -> AsyncGenerator[
         reduced_motion="reduce",
         **options,
     )
-    watched = Watched(url)
-    try:
-        context.set_default_timeout(PATIENCE)
-        watched.attach(context)
-        yield await context.new_page(), watched
-        watched.check()
-    finally:
-        await context.close()
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
+async def _forget(context: BrowserContext) -> None:
+    """Close the pages of a context, and take away what they have stored."""
+    for page in context.pages:
+        if page.url.startswith("http"):
+            await page.evaluate("localStorage.clear()")
+        await page.close()
+    await context.clear_cookies()
 
 
 async def log_in(page: Page, url: str, token: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from rota import Rota
 from rota.cli.demo.shop import Shop, shop
@@ -131,25 +131,28 @@ async def _tried_enough(shops: list[Shop]) -> None:
             await app.client().ended(run.id, 0.25)
 
 
-async def find(demo: World, subject: str, key: str, cause: str, seconds: float) -> None:
-    """Go from the first page to the answer, with the keyboard alone."""
-    async with demo.page("/") as room:
-        page = room.page
-        await expect(page.locator("main h1").first).to_be_visible()
-        await page.keyboard.press("g")
-        await page.keyboard.press("y")
-        await page.get_by_label("Task, schedule or id of a run").focus()
-        await page.keyboard.type(subject)
-        await page.keyboard.press("Tab")
-        await page.keyboard.type(key)
-        await page.keyboard.press("Enter")
-        answer = page.get_by_role("region", name="Answer")
-        await expect(answer).to_contain_text(re.compile(cause, re.DOTALL), timeout=seconds * 1000)
+async def find(page: Page, subject: str, key: str, cause: str) -> None:
+    """Go from another page to the answer, with the keyboard alone."""
+    await page.keyboard.press("g")
+    await page.keyboard.press("m")
+    await expect(page.get_by_role("heading", name="What I may do")).to_be_visible()
+    await page.keyboard.press("g")
+    await page.keyboard.press("y")
+    await page.get_by_label("Task, schedule or id of a run").focus()
+    await page.keyboard.type(subject)
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(key)
+    await page.keyboard.press("Enter")
+    answer = page.get_by_role("region", name="Answer")
+    await expect(answer).to_contain_text(re.compile(cause, re.DOTALL), timeout=PATIENT)
+    await page.evaluate("document.activeElement.blur()")
 
 
-@pytest.mark.parametrize("trouble", AT_ONCE)
-async def test_a_stranger_asks_why_and_reads_the_cause(demo: World, trouble: str) -> None:
-    await find(demo, *AT_ONCE[trouble], seconds=PATIENT / 1000)
+async def test_a_stranger_asks_why_and_reads_every_cause(demo: World) -> None:
+    async with demo.page("/me") as room:
+        await expect(room.page.get_by_role("heading", name="What I may do")).to_be_visible()
+        for asked in AT_ONCE.values():
+            await find(room.page, *asked)
 
 
 @pytest.mark.parametrize("trouble", ON_NOW)
@@ -171,7 +174,10 @@ async def test_a_stranger_sees_the_trouble_at_once_and_what_to_do(demo: World, s
         await line.first.get_by_role("link", name="Why?").click()
         answer = page.get_by_role("region", name="Answer")
         await expect(answer).to_contain_text(re.compile(cause, re.DOTALL))
-        await expect(answer.get_by_role("list", name="What to do")).to_contain_text(CURES[trouble])
+        todo = answer.get_by_role("list", name="What to do")
+        await expect(todo).to_contain_text(CURES[trouble])
+        if trouble != "clock skew":
+            await expect(todo).not_to_contain_text("NTP")  # a wrong clock holds nothing back
 
 
 async def test_the_way_from_a_wrong_clock_and_a_stuck_thread_to_the_cure(demo: World) -> None:
