@@ -166,7 +166,7 @@ async def scrolling(page: Page, app: Rota, url: str, runs: int) -> dict[str, flo
     await page.goto(f"{url}/runs?task={TASK}")
     await page.locator("table.runs").wait_for()
     tally = page.locator("main [role=status]").first
-    while f"{runs:,} runs" not in (text := await tally.inner_text()) and "+" in text:
+    while await tally.inner_text() != f"{runs:,} runs":
         await page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
         await page.evaluate("new Promise(requestAnimationFrame)")
     read = int("".join(filter(str.isdigit, await tally.inner_text())))

@@ -67,4 +67,6 @@ async def test_the_page_of_a_task_says_what_its_numbers_are_about(full: World) -
     async with full.page("/tasks/resize") as room:
         hour = room.page.get_by_role("region", name="The last hour")
         await expect(hour.get_by_role("heading", name="The last hour")).to_be_visible()
-        await expect(hour.locator("div").filter(has_text="took (p95)")).to_contain_text(re.compile(r"\)\d[\d.]* (ms|s)"))
+        await expect(hour.locator("div").filter(has_text="took (p95)")).to_contain_text(
+            re.compile(r"\)\d[\d.]* (ms|s)")
+        )

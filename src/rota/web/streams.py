@@ -280,7 +280,7 @@ class Streams:
             await self._current.read(wanted - self._current.known)
         told: dict[str, bytes] = {}
         frame = self._current.news(audience.selection, told)
-        audience.current = told | audience.current  # readers from before have heard of what was sent, not of what is now
+        audience.current = told | audience.current  # its other readers have heard what was sent, not what is now
         return frame
 
     async def _replay(self, selection: Selection, after: str, position: str | None) -> AsyncGenerator[bytes]:
