@@ -51,7 +51,9 @@ def test_shared_files_keep_nothing_from_one_call_to_the_next() -> None:
     kept = {
         (module, name)
         for module in modules
-        for names in re.findall(r"^local ([a-z]\w*(?:, \w+)*)(?: =.*)?(?<! -- anew)$", shared_source(module), re.MULTILINE)
+        for names in re.findall(
+            r"^local ([a-z]\w*(?:, \w+)*)(?: =.*)?(?<! -- anew)$", shared_source(module), re.MULTILINE
+        )
         for name in names.split(", ")
     }
     own_tables = {(module, module) for module in modules}
