@@ -69,7 +69,8 @@ def test_several_events_are_one_schedule_and_an_empty_one_takes_back_those_befor
         ("OnCalendar=10:00:00.5", "parts of a second"),
         ("OnCalendar=22..2:00", "numbers from 0 to 23, upwards"),
         ("OnCalendar=*:40/30", "numbers from 0 to 59, upwards"),
-        ("OnCalendar=0/20:00", "lose times of the hours '0/20': write them out"),
+        ("OnCalendar=0/20:00", "lose times of '0/20': write the numbers out"),
+        ("OnCalendar=Wed *:2/18", "lose times of '2/18': write the numbers out"),
         ("OnCalendar=Sat..Mon", "its week ends on Sunday"),
         ("OnCalendar=Xyz 10:00", "'Xyz': it is no weekday"),
         ("OnCalendar=10:00 Mars/North", "Mars/North"),
@@ -150,13 +151,13 @@ def test_random_events_come_as_systemd_says(tmp_path: Path, count: int, most: in
     for _ in range(count):
         row = timer(tmp_path, f"OnCalendar={event(chance)}", chance.choice(ZONES))
         if row.refused:
-            assert "never comes" in row.refused or "write them out" in row.refused, row
+            assert "never comes" in row.refused or "write the numbers out" in row.refused, row
             continue
         proof = prove(row, NOW, most)
         assert proof is not None
         assert not proof.unnamed, (row.says, str(row.trigger), row.tz, proof.unnamed[:3])
         proven += 1
-    assert proven > count * 0.7
+    assert proven > count * 0.5
 
 
 @judged

@@ -136,21 +136,22 @@ def _time(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
     if "." in (seconds or "").replace("..", ""):
         raise ValueError(f"{text!r} has parts of a second; rota fires at whole ones")
     numbers = _numbers(hours, 0, 23), _numbers(minutes, 0, 59), _numbers(seconds or "0", 0, 59)
-    if any(_overshoots(item) for item in hours.split(",")):
-        raise ValueError(f"some versions of systemd lose times of the hours {hours!r}: write them out")
+    for field, count in ((hours, 24), (minutes, 60), (seconds or "0", 60)):
+        if any(_overshoots(item, count) for item in field.split(",")):
+            raise ValueError(f"some versions of systemd lose times of {field!r}: write the numbers out")
     return numbers
 
 
-def _overshoots(item: str) -> bool:
-    """Return whether a step without an end leaves the day beyond the first hour of the next one, as `0/10` does.
+def _overshoots(item: str, count: int) -> bool:
+    """Return whether a step without an end leaves a field of `count` numbers beyond its first one, as hours `0/10` do.
 
-    systemd 252 counts 30:00 then, which is 06:00, and so forgets the midnight of some first days of a month.
+    systemd 252 counts 30:00 then, which is 06:00, and so forgets the midnight of some days.
     """
     part = PART.fullmatch(item)
     if part is None or part[2] or not part[3]:
         return False
     first, step = int(part[1]), int(part[3])
-    return first + (23 - first) // step * step + step - 24 > first
+    return first + (count - 1 - first) // step * step + step - count > first
 
 
 def _numbers(text: str, low: int, high: int) -> frozenset[int]:
