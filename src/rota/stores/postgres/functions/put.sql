@@ -158,7 +158,8 @@ BEGIN
             PERFORM record_put(me, runs, reasons, touched, got.d_tasks, got.d_keys, got.d_reasons, got.d_runs, now);
         END IF;
     END IF;
-    IF cardinality(p_id) = 1 AND cardinality(tasks) = 1 AND dues[1] <= now AND coalesce(reasons[1], 'accepted') = 'accepted' THEN
+    IF cardinality(p_id) = 1 AND cardinality(tasks) = 1 AND dues[1] <= now AND coalesce(reasons[1], 'accepted') = 'accepted'
+        AND right(tasks[1], 2) <> E'\x1f*' THEN
         SELECT l.hinted, l.handed INTO hinted, handed FROM hand_or_hint(p_id[1], tasks[1], now) AS l;
         IF handed AND recorded THEN PERFORM record_events(me, 'runs', NULL, p_id, NULL, NULL, NULL, NULL, now); END IF;
     ELSE
