@@ -75,7 +75,7 @@ ATTRIBUTES = {
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs audit backend before_submit close control declare depths direct edit ended ended_here
+        all_rows all_runs audit backend before_submit close control counted declare depths direct edit ended ended_here
         event_news events explain fan fire freeze mark news now observe override pages patience portal prepared put
         refusal rows run runs
         signature_of stats store submit touch try_put

@@ -222,12 +222,12 @@ def submit_sync(client: Client, run: NewRun, wait: float, portal: Portal) -> Dec
         if decision is None or (decision.reason is Reason.QUEUE_FULL and wait > 0):
             decision = portal.call(lambda: client._submit(run, wait))  # pyright: ignore[reportPrivateUsage]
         elif not decision:
-            portal.call(lambda: _tell_refused(client, run, decision))
+            portal.call(lambda: _announce_refused(client, run, decision))
         decided((decision,))
     return decision
 
 
-async def _tell_refused(client: Client, run: NewRun, decision: Decision) -> None:
+async def _announce_refused(client: Client, run: NewRun, decision: Decision) -> None:
     """Tell the hooks that a guard refused `run`; they need a loop."""
     if client._refused is not None:  # pyright: ignore[reportPrivateUsage]
         client._refused(run, decision)  # pyright: ignore[reportPrivateUsage]

@@ -24,7 +24,7 @@ from rota.store import Claim, ClaimRequest, Handed, Hint, Orders, Store
 
 log = logging.getLogger("rota")
 
-TOLD_WITHIN = 1.0
+CLAIM_WITHIN = 1.0
 """Seconds within which the store hears that a handed run was taken: its lease is short (UNHEARD)."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
 """Seconds between claims while the store does not answer."""
@@ -126,7 +126,7 @@ class Worker:
         await self._settler.flush(BACKLOG * self._tuning.concurrency)
         if self._handover.hints_on and self._handover.took is not None and not self._seats:
             with suppress(TimeoutError):  # the store need not extend a lease whose end it knows
-                async with asyncio.timeout(TOLD_WITHIN):
+                async with asyncio.timeout(CLAIM_WITHIN):
                     await self._settler.flush()
         free = self._room()
         claim = await self._claim_once(self._calls.tasks, free)
@@ -218,11 +218,11 @@ class Worker:
             return
         self._handover.took = self._start([handed.run])[0]
         if self._handover.hints_on and self._seats.free > 0:
-            asyncio.get_running_loop().call_later(TOLD_WITHIN, self._tell, self._claims)
+            asyncio.get_running_loop().call_later(CLAIM_WITHIN, self._claim_unless_claimed, self._claims)
         else:
             self._wake.set()  # there may be more runs, and the store should know that there is one seat less
 
-    def _tell(self, claims: int) -> None:
+    def _claim_unless_claimed(self, claims: int) -> None:
         """Claim, if nothing was claimed since claim number `claims`: the lease of a handed run is short."""
         if self._claims == claims:
             self._wake.set()

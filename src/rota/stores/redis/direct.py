@@ -31,7 +31,7 @@ KEPT = 4
 """So many idle connections stay open: as many threads submit at a time without connecting anew."""
 
 
-class _Wire:
+class _DirectSocket:
     """A connection that has logged in. The driver connects; its own way to read a reply takes longer than the reply."""
 
     def __init__(self, connection: Any) -> None:
@@ -41,7 +41,7 @@ class _Wire:
         self._socket.settimeout(PATIENCE)
         self._replies = hiredis.Reader(replyError=reply_error)
 
-    def ask(self, *request: Word) -> Any:
+    def request(self, *request: Word) -> Any:
         """Return the reply; raises the error that the server replied, or an OSError."""
         self._socket.sendall(packed(request))
         while (reply := self._replies.gets()) is False:
@@ -62,7 +62,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._idle: deque[_Wire] = deque()
+        self._idle: deque[_DirectSocket] = deque()
         self.users = 0
 
     def open(self) -> None:
@@ -73,19 +73,19 @@ class _Pool:
         with self._lock:
             self.users -= 1
             left = [] if self.users > 0 else [self._idle.popleft() for _ in range(len(self._idle))]
-        for wire in left:
-            wire.close()
+        for direct in left:
+            direct.close()
 
-    def take(self) -> _Wire | None:
+    def take(self) -> _DirectSocket | None:
         with self._lock:
             return self._idle.pop() if self._idle else None
 
-    def give(self, wire: _Wire) -> None:
+    def give(self, direct: _DirectSocket) -> None:
         with self._lock:
             if self.users > 0 and len(self._idle) < KEPT:
-                self._idle.append(wire)
+                self._idle.append(direct)
                 return
-        wire.close()
+        direct.close()
 
 
 class DirectPuts:
@@ -110,31 +110,31 @@ class DirectPuts:
         if pool.users <= 0 or self.address.kind not in ("server", "socket"):
             return None
         words = (1, self.address.root, repr(skew), repr(latest), pack([new_item(run)]))
-        wire, sound = None, False
+        direct, sound = None, False
         try:
-            wire = pool.take() or _Wire(self._connection())
-            now, *refused = self._ask(wire, *words)
+            direct = pool.take() or _DirectSocket(self._connection())
+            now, *refused = self._request(direct, *words)
             sound = True
         except (RedisError, OSError):
             return None
         finally:  # also if a signal interrupts this: the next put would read the reply to this one
-            if wire is not None:
-                pool.give(wire) if sound else wire.close()
+            if direct is not None:
+                pool.give(direct) if sound else direct.close()
         if refused:
             return float(now), Decision(refused[1].decode(), reason_of(refused[2]))
         return float(now), Decision(run.id, Reason.ACCEPTED)
 
-    def _ask(self, wire: _Wire, *words: Word) -> Any:
+    def _request(self, direct: _DirectSocket, *words: Word) -> Any:
         if self.modern and time.monotonic() >= self._scripts_until:
             try:
-                return wire.ask("FCALL", library().functions["put"], *words)
+                return direct.request("FCALL", library().functions["put"], *words)
             except NoFunction:
                 self._scripts_until = time.monotonic() + WITHOUT_FUNCTIONS
         code = script("put", self.modern)
         try:
-            return wire.ask("EVALSHA", code.sha, *words)
+            return direct.request("EVALSHA", code.sha, *words)
         except NoScriptError:
-            return wire.ask("EVAL", code.text, *words)
+            return direct.request("EVAL", code.text, *words)
 
     def _connection(self) -> Any:
         address = self.address

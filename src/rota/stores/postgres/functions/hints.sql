@@ -101,7 +101,7 @@ CREATE OR REPLACE FUNCTION hand_or_hint(newcomer text, which text, now float8, O
 DECLARE
     candidate record;
     message json;
-    asked boolean := false;
+    weighed boolean := false;
 BEGIN
     hinted := '{}'; handed := false;
     FOR candidate IN
@@ -113,8 +113,8 @@ BEGIN
     LOOP
         -- The connection that listens holds this lock, unless it is gone.
         IF candidate.ear IS NOT NULL AND NOT pg_try_advisory_xact_lock_shared(lock_class('ears'), candidate.ear) THEN
-            IF NOT asked THEN message := handed_message(newcomer, now); END IF;
-            asked := true;
+            IF NOT weighed THEN message := handed_message(newcomer, now); END IF;
+            weighed := true;
             IF message IS NOT NULL THEN
                 handed := hand_over(candidate.name, candidate.version, newcomer, message, now);
                 IF handed THEN RETURN; END IF;
