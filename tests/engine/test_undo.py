@@ -4,6 +4,8 @@ import pytest
 
 from rota import NotUndoable, Operated, Rota, RunNotFound
 from rota.client.operations import Operation, perform
+from rota.client.undo import Records
+from rota.store import Command, RunQuery
 from rota.stores.memory import MemoryBackend
 
 
@@ -37,3 +39,15 @@ async def test_a_page_that_is_done_again_keeps_what_was_written_first() -> None:
         assert await app.undo("one") == Operated(3, 0), "not what was cancelled by hand"
         waiting = {found.seen.origin.of async for found in app.runs(task="work", state="queued")}
         assert waiting == {runs[1].id, runs[2].id, later.id}
+
+
+async def test_a_page_that_was_done_in_part_is_undone_once() -> None:
+    app = Rota(MemoryBackend())
+    work = app.task(name="work")(lambda: None)
+    async with app.client() as client:
+        runs = [await work.using(delay=9).submit() for _ in range(3)]
+        page = await client.runs(RunQuery(task="work"))
+        await Records(client, "one", "cancel", None).keep(page.runs)
+        await client.control(Command.CANCEL, [runs[0].id])  # a worker died here
+        await perform(client, Operation(action="cancel", filter={"task": "work"}), "one")
+        assert await app.undo("one") == Operated(3, 0)

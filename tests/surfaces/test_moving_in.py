@@ -51,7 +51,9 @@ def test_other_sources_are_read_as_the_page_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    for name in ("shop", "shop.tasks"):
+        monkeypatch.setitem(sys.modules, name, sys)  # so that the end of the test takes away what it imports
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delenv("ROTA_APP", raising=False)
     for name, text in {"shop/tasks.py": SHOP, "cronjobs.yaml": CRONJOB, "units/nightly.timer": TIMER}.items():
         path = tmp_path / name

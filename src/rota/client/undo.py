@@ -99,7 +99,11 @@ def _record_id(operation: str, number: int) -> str:
 
 
 async def records_of(client: Client, operation: str) -> list[Record]:
-    """Return what an operation wrote down; raise NotUndoable if it is too long ago, or if there were too many runs."""
+    """Return what an operation wrote down; raise NotUndoable if it is too long ago, or if there were too many runs.
+
+    A call that died in the middle of a page has written that page down, and so has the next call, with the runs that
+    were left: each run is in its first record only, which knows its due time from before the operation.
+    """
     page = await client.runs(RunQuery(ids=[_record_id(operation, number) for number in range(RECORDS)], limit=RECORDS))
     found = {run.id: run for run in page.runs if run.task == UNDO_TASK}
     if any(run.state.final or (run.expires_at or 0.0) <= page.now for run in found.values()):
@@ -108,6 +112,10 @@ async def records_of(client: Client, operation: str) -> list[Record]:
     records = [msgspec.json.decode(run.args, type=Record) for run in ordered]
     if any(record.more for record in records):
         raise NotUndoable(f"it changed more than {MOST:,} runs")
+    known = set[str]()
+    for place, record in enumerate(records):
+        records[place] = replace(record, runs=tuple(run for run in record.runs if run[0] not in known))
+        known.update(id for id, _ in record.runs)
     return records
 
 
