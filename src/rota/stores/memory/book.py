@@ -9,18 +9,14 @@ from itertools import islice
 from msgspec.structs import replace
 
 from rota.domain import settlement as rules
-from rota.domain.decision import DecisionCount, Reason
-from rota.domain.gates import RateState
-from rota.domain.guards import Mark
+from rota.domain.decision import Reason
 from rota.domain.run import DEFAULT_QUEUE, Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
-from rota.store import AUDIT_KEPT, OFFER_AGAIN, OFFERS, AuditEntry, ClaimRequest, Freeze, Orders, Total, WorkerSeen
-from rota.stores.book import Candidate, CountedDecision, Lane, Turn
+from rota.store import AUDIT_KEPT, OFFER_AGAIN, OFFERS, AuditEntry, Freeze
+from rota.stores.book import Candidate, Lane
 from rota.stores.bounds import LEDGER
-from rota.stores.charts import Charts, Totals
 from rota.stores.events import EventRow, record
-from rota.stores.idle import Arrival, Idle
+from rota.stores.idle import Arrival
 from rota.stores.memory.bodies import added, fields_of
 from rota.stores.memory.counts import Counts
 from rota.stores.memory.events import EventLog
@@ -30,12 +26,14 @@ from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
 from rota.stores.memory.own_ids import OwnIds
 from rota.stores.memory.schedules import Schedules
 from rota.stores.memory.shares import SharedLanes
-from rota.stores.retention import MARK_MEMORY, mark_memory, over
+from rota.stores.memory.tasks import MemoryTasks
+from rota.stores.memory.workers import MemoryWorkers
+from rota.stores.retention import over
 
 _QUEUED, _RUNNING = State.QUEUED, State.RUNNING
 
 
-class MemoryBook(OwnIds, MemoryGates):
+class MemoryBook(OwnIds, MemoryTasks, MemoryWorkers, MemoryGates):
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self.now = 0.0
@@ -49,18 +47,11 @@ class MemoryBook(OwnIds, MemoryGates):
         self.order: dict[str, int] = {}
         self.history = History()
         self.leases: dict[str, float] = {}  # run id -> the earliest time of its next offer for rescue
-        self.workers: dict[str, WorkerSeen] = {}
-        self.specs: dict[str, TaskSpec] = {}
         self.schedules = Schedules()
-        self.decisions: dict[tuple[str, str, Reason], DecisionCount] = {}
-        self.marks: dict[tuple[str, str], Mark] = {}
-        self.charts = Charts()
-        self.totals = Totals()
         self.count = Counts()
         self.audit: dict[str, AuditEntry] = {}
         self._freeze: Freeze | None = None
         self._capacity = capacity
-        self._claims: dict[str, int] = {}
         self._taken: dict[str, tuple[int, list[Lease]]] = {}
         self._arrived = 0
         self._lapse_at = math.inf  # no lease lapses before
@@ -68,14 +59,10 @@ class MemoryBook(OwnIds, MemoryGates):
         self._parked = Lanes(self._waits_parked)
         self._shared = SharedLanes(self._waits)
         self._lanes: defaultdict[str, dict[str, None]] = defaultdict(dict)  # task -> the lanes of its runs
-        self._turns: dict[tuple[str, str, int], Turn] = {}
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
-        self._idle: dict[str, Idle] = {}
         self._waiters: dict[str, dict[str, None]] = {}
         self._groups: dict[str, dict[str, None]] = {}
-        self._limits: dict[str, Sequence[str]] = {}  # run id -> the named limits that its lease counts against
-        self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -351,45 +338,6 @@ class MemoryBook(OwnIds, MemoryGates):
         found = self._due.upcoming(names, k, self.now)
         return sorted([*found, *self._shared.upcoming(names, k, self.now)])[:k] if self._shared else found
 
-    def idle(self) -> Sequence[Idle]:
-        return list(self._idle.values())
-
-    def wake(self, workers: Iterable[str]) -> None:
-        for worker in workers:
-            self._idle.pop(worker, None)
-
-    def last_claim(self, worker: str) -> int:
-        return self._claims.get(worker, 0)
-
-    def register(self, request: ClaimRequest, n: int, idle: bool, wake_at: float | None, fresh: bool) -> None:
-        worker, tasks, queues = request.worker, request.tasks, request.queues
-        report = request.report if fresh else None
-        self._idle.pop(worker, None)
-        if idle:
-            self._idle[worker] = Idle(worker, frozenset(tasks), self.now, wake_at, frozenset(queues))
-        known = self.workers.get(worker)
-        known = known or WorkerSeen(worker, (), 0.0, False)
-        kept = known.report if report is None else report.kept
-        self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, kept, known.orders, tuple(queues))
-        self._claims[worker] = n
-        if report is not None:
-            self.charts.add(int(self.now // 60), report.tallies)
-            for total in report.totals:
-                self.count_total(total)
-
-    def orders(self, worker: str) -> Orders | None:
-        known = self.workers.get(worker)
-        return None if known is None else known.orders
-
-    def put_orders(self, worker: str, orders: Orders) -> None:
-        self.workers[worker] = replace(self.workers[worker], orders=orders)
-
-    def turn(self, task: str, queue: str, priority: int) -> Turn:
-        return self._turns.get((task, queue, priority), Turn())
-
-    def put_turn(self, task: str, queue: str, priority: int, turn: Turn) -> None:
-        self._turns[task, queue, priority] = turn
-
     # -- schedules -------------------------------------------------------------------------------------------------
 
     def load_schedules(self, ids: Sequence[str]) -> None: ...
@@ -409,35 +357,6 @@ class MemoryBook(OwnIds, MemoryGates):
     def next_schedule(self) -> float | None:
         return self.schedules.next()
 
-    # -- policies --------------------------------------------------------------------------------------------------
-
-    def spec(self, task: str) -> TaskSpec | None:
-        return self.specs.get(task)
-
-    def put_spec(self, spec: TaskSpec) -> None:
-        self.specs[spec.name] = spec
-
-    def count_total(self, total: Total) -> None:
-        self.totals.add(total, self.now)
-
-    def count_decision(self, made: CountedDecision) -> None:
-        self.count_total(made.total)
-        name = (made.task, made.key or "", made.reason)
-        known = self.decisions.get(name)
-        first_at, before = (self.now, 0) if known is None else (known.first_at, known.count)
-        self.decisions[name] = DecisionCount(
-            *name, before + made.count, first_at, self.now, made.run, made.note, made.by
-        )
-
-    def mark(self, task: str, key: str) -> Mark:
-        return self.marks.get((task, key), Mark())
-
-    def put_mark(self, task: str, key: str, mark: Mark) -> None:
-        self.marks[task, key] = mark
-
-    def drop_mark(self, task: str, key: str) -> None:
-        self.marks.pop((task, key), None)
-
     # -- retention -------------------------------------------------------------------------------------------------
 
     def forget(self, ids: Sequence[str], workers_before: float, marks_before: float) -> None:
@@ -454,29 +373,19 @@ class MemoryBook(OwnIds, MemoryGates):
             elif run.state is State.PAUSED:
                 waiting_tasks.add(run.task)
         waiting_tasks.update(self._lanes)
-        self._turns = {name: turn for name, turn in self._turns.items() if name[0] in waiting_tasks}
         for lanes in (self._due, self._parked, self._shared):
             if lanes.entries > 2 * waiting + 1000:
                 lanes.prune()
-        self.workers = {name: seen for name, seen in self.workers.items() if seen.seen_at > workers_before}
-        self._claims = {name: n for name, n in self._claims.items() if name in self.workers}
+        self.forget_workers(workers_before)
         self._taken = {name: taken for name, taken in self._taken.items() if name in self.workers}
-        memory = {task: mark_memory(spec) for task, spec in self.specs.items()}
-        self.marks = {
-            name: mark
-            for name, mark in self.marks.items()
-            if (mark.finished_at or self.now) > self.now - memory.get(name[0], MARK_MEMORY)
-        }
-        self.decisions = {k: row for k, row in self.decisions.items() if row.last_at > marks_before}
+        self.forget_tasks(marks_before, waiting_tasks)
         for id in [id for id, schedule in self.schedules.by_id.items() if over(schedule, marks_before)]:
             self.schedules.drop(id)
-        self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
+        self.forget_full_rates()
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
         if ids:
             self._forget_names()
         self.count.forget()
-        self.charts.forget(int(self.now // 60))
-        self.totals.forget(self.now)
         self.log.forget(self.now)
 
     def _forget_names(self) -> None:

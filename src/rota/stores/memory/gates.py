@@ -13,8 +13,11 @@ class MemoryGates:
     now: float
     specs: dict[str, TaskSpec]
     count: Counts
-    _limits: dict[str, Sequence[str]]
-    _rates: dict[tuple[str, str], tuple[RateState, float | None]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limits: dict[str, Sequence[str]] = {}  # run id -> the named limits that its lease counts against
+        self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
 
     def counted(self, row: str) -> int:
         return self.count.limits[row]
@@ -41,6 +44,9 @@ class MemoryGates:
 
     def forget_rates(self, task: str) -> None:
         self._rates = {name: kept for name, kept in self._rates.items() if name[0] != task}
+
+    def forget_full_rates(self) -> None:
+        self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
 
     def opened(self) -> Sequence[tuple[str, str]]:
         found = [name for name, (_, opens_at) in self._rates.items() if opens_at is not None and opens_at <= self.now]

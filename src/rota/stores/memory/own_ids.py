@@ -9,6 +9,7 @@ from rota.store import ID_MEMORY, OWN_ID_MEMORY
 
 class OwnIds:
     def __init__(self) -> None:
+        super().__init__()
         self._fingerprints: dict[str, str] = {}
         self.stubs: dict[str, tuple[State, float]] = {}
         """The forgotten runs: their final state, and when they ended."""

@@ -7,24 +7,21 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import astuple, replace
 
 from rota.domain.fan import Fan
-from rota.domain.guards import Mark
-from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
+from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import AUDIT_KEPT, OFFER_AGAIN, AuditEntry, ClaimRequest, Freeze, Orders, Tally, Total, added
+from rota.store import AUDIT_KEPT, OFFER_AGAIN, AuditEntry, Freeze, Total
 from rota.stores.audit import to_text
-from rota.stores.book import Candidate, CountedDecision, Lane, Turn
+from rota.stores.book import Candidate, Lane
 from rota.stores.bounds import UNREADABLE
-from rota.stores.charts import counted_at, places
 from rota.stores.events import EventRow
 from rota.stores.fields import kept_queue
-from rota.stores.idle import Arrival, Idle
+from rota.stores.idle import Arrival
 from rota.stores.sqlite import events
 from rota.stores.sqlite import statements as sql
 from rota.stores.sqlite.gates import Specs, SqliteGates
+from rota.stores.sqlite.own_ids import SqliteOwnIds
 from rota.stores.sqlite.rows import (
     ADD,
     END,
@@ -34,11 +31,11 @@ from rota.stores.sqlite.rows import (
     read_heads,
     read_runs,
     read_schedules,
-    read_specs,
-    read_tally,
     to_json,
 )
+from rota.stores.sqlite.tasks import SqliteTasks
 from rota.stores.sqlite.threads import Transaction
+from rota.stores.sqlite.workers import SqliteWorkers
 
 log = logging.getLogger("rota")
 
@@ -49,21 +46,13 @@ STRIDE = 200
 """Runs of a gated lane that one query reads."""
 
 
-class _IdleRow(Idle, frozen=True, array_like=True):
-    """An Idle as a JSON array."""
-
-
 _lanes = msgspec.json.Decoder(list[Lane])
 _candidates = msgspec.json.Decoder(list[Candidate])
-_idle = msgspec.json.Decoder(list[_IdleRow])
-_callbacks = msgspec.json.Decoder(list[CallbackRun])
-_pairs = msgspec.json.Decoder(list[tuple[str, str]])
-_orders = msgspec.json.Decoder(Orders)
 _freezes = msgspec.json.Decoder(Freeze)
 _instants = msgspec.json.Decoder(list[float])
 
 
-class SqliteBook(SqliteGates):
+class SqliteBook(SqliteOwnIds, SqliteTasks, SqliteWorkers, SqliteGates):
     def __init__(self, tx: Transaction, specs: Specs) -> None:
         self.now = tx.now
         self.arrivals: list[Arrival] = []
@@ -191,15 +180,9 @@ class SqliteBook(SqliteGates):
 
     def flush_counts(self) -> None:
         """Write decisions, totals and fans, so that a sweep sees them. What a sweep deletes is not written again."""
-        if self._decisions:
-            self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
-        if self._totals:
-            rows = [(*astuple(total), counted_at(total, self.now)) for total in self._totals.values()]
-            self._tx.executemany(sql.COUNT_TOTAL, rows)
-        if self._fans:
-            rows = [astuple(fan) for fan in self._fans.values() if fan is not None]
-            self._tx.executemany("INSERT OR REPLACE INTO fans VALUES (?, ?, ?, ?, ?, ?)", rows)
-        self._decisions, self._totals, self._fans = {}, {}, {}
+        self.flush_decisions()
+        self.flush_totals()
+        self.flush_fans()
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 
@@ -325,54 +308,6 @@ class SqliteBook(SqliteGates):
         wanted = {"lanes": to_json(lanes), "now": self.now, "k": k}
         return _instants.decode(self._tx.connection.execute(sql.UPCOMING, wanted).fetchone()[0])
 
-    def idle(self) -> Sequence[Idle]:
-        return _idle.decode(self._tx.one(sql.IDLE))
-
-    def wake(self, workers: Iterable[str]) -> None:
-        """Record in this transaction that the workers were sent a hint, so that the hint reaches every process."""
-        woken = to_json(sorted(workers))
-        self._tx.execute("UPDATE workers SET idle = 2 WHERE name IN (SELECT value FROM json_each(?))", woken)
-
-    def requested_workers(self) -> set[str]:
-        """Return the workers whose runs were requested to stop in this transaction."""
-        runs = (self._seen.get(id) for id in self.touched)
-        return {run.worker for run in runs if run and run.worker and (run.cancel_requested or run.pause_requested)}
-
-    def last_claim(self, worker: str) -> int:
-        return self._tx.one("SELECT n FROM workers WHERE name = ?", worker) or 0
-
-    def register(self, request: ClaimRequest, n: int, idle: bool, wake_at: float | None, fresh: bool) -> None:
-        report = request.report if fresh else None
-        kept = None if report is None else to_json(report.kept)
-        tasks, queues = to_json(request.tasks), to_json(request.queues)
-        self._tx.execute(sql.REGISTER, request.worker, n, tasks, self.now, idle, wake_at, kept, queues)
-        if report is not None:
-            for tally in report.tallies:
-                self._chart(tally)
-            for total in report.totals:
-                self.count_total(total)
-
-    def orders(self, worker: str) -> Orders | None:
-        found = self._tx.one("SELECT orders FROM workers WHERE name = ?", worker)
-        return None if found is None else _orders.decode(found)
-
-    def put_orders(self, worker: str, orders: Orders) -> None:
-        self._tx.execute("UPDATE workers SET orders = ? WHERE name = ?", to_json(orders), worker)
-
-    def _chart(self, tally: Tally) -> None:
-        query = "SELECT tally FROM rollups WHERE every = ? AND minute = ? AND task = ? AND origin = ?"
-        for place in places(int(self.now // 60), tally):
-            known = read_tally(place, self._tx.one(query, *place))
-            self._tx.execute(sql.CHART, *place, to_json(added(known, replace(tally, origin=place[3]))))
-
-    def turn(self, task: str, queue: str, priority: int) -> Turn:
-        query = "SELECT json_array(share, got) FROM turns WHERE task = ? AND queue = ? AND priority = ?"
-        found = self._tx.one(query, task, queue, priority)
-        return Turn() if found is None else Turn(*msgspec.json.decode(found))
-
-    def put_turn(self, task: str, queue: str, priority: int, turn: Turn) -> None:
-        self._tx.execute(sql.PUT_TURN, task, queue, priority, turn.share, turn.got)
-
     # -- schedules -------------------------------------------------------------------------------------------------
 
     def load_schedules(self, ids: Sequence[str]) -> None:
@@ -406,64 +341,3 @@ class SqliteBook(SqliteGates):
     def next_schedule(self) -> float | None:
         first = self._tx.one("SELECT min(look_at) FROM schedules WHERE look_at IS NOT NULL")
         return None if first is None else float(first)
-
-    # -- policies --------------------------------------------------------------------------------------------------
-
-    def spec(self, task: str) -> TaskSpec | None:
-        if self._specs.version != self._tx.specs:
-            found = read_specs(self._tx.one(sql.ALL_SPECS))
-            self._specs.known = {spec.name: spec for spec in found}
-            self._specs.limited = any(spec.name.startswith(LIMIT_ROW) for spec in found)
-            self._specs.version = self._tx.specs
-        return self._specs.known.get(task)
-
-    def put_spec(self, spec: TaskSpec) -> None:
-        self._tx.execute(sql.PUT_SPEC, spec.name, to_json(spec))
-        self._tx.execute("UPDATE clock SET specs = specs + 1")
-        self._tx.specs += 1
-        self._specs = Specs()  # a copy for this transaction: if it fails, no other transaction has seen the spec
-
-    def fingerprint(self, id: str) -> str | None:
-        found: str | None = self._tx.one("SELECT fingerprint FROM ids WHERE id = ?", id)
-        return found
-
-    def keep_callbacks(self, run: str, callbacks: Sequence[CallbackRun]) -> None:
-        self._tx.execute("INSERT OR IGNORE INTO callbacks VALUES (?, ?)", run, to_json(callbacks))
-
-    def take_callbacks(self, run: str) -> Sequence[CallbackRun]:
-        found = self._tx.one("SELECT calls FROM callbacks WHERE run = ?", run)
-        self._tx.execute("DELETE FROM callbacks WHERE run = ?", run)
-        return [] if found is None else _callbacks.decode(found)
-
-    def fan(self, id: str) -> Fan | None:
-        if id not in self._fans:
-            found = self._tx.one(f"{sql.FANS} WHERE id = ?", id)
-            self._fans[id] = None if found is None else Fan(*msgspec.json.decode(found))
-        return self._fans[id]
-
-    def put_fan(self, fan: Fan) -> None:
-        self._fans[fan.id] = fan
-
-    def keep_fingerprint(self, id: str, fingerprint: str) -> None:
-        self._tx.execute("INSERT INTO ids (id, fingerprint) VALUES (?, ?)", id, fingerprint)
-
-    def count_total(self, total: Total) -> None:
-        known = self._totals.get(total.id)
-        self._totals[total.id] = total if known is None else known.plus(total.count)
-
-    def count_decision(self, made: CountedDecision) -> None:
-        self.count_total(made.total)
-        name = (made.task, made.key or "", made.reason.value)
-        count = made.count + (self._decisions[name][3] if name in self._decisions else 0)
-        self._decisions[name] = (*name, count, self.now, made.run, made.note, made.by)
-
-    def mark(self, task: str, key: str) -> Mark:
-        query = "SELECT json_array(succeeded_at, finished_at, failures, holder) FROM marks WHERE task = ? AND key = ?"
-        found = self._tx.one(query, task, key)
-        return Mark() if found is None else Mark(*msgspec.json.decode(found))
-
-    def put_mark(self, task: str, key: str, mark: Mark) -> None:
-        self._tx.execute(sql.PUT_MARK, task, key, mark.succeeded_at, mark.finished_at, mark.failures, mark.holder)
-
-    def drop_mark(self, task: str, key: str) -> None:
-        self._tx.execute("DELETE FROM marks WHERE task = ? AND key = ?", task, key)
