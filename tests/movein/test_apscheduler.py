@@ -202,12 +202,15 @@ def test_something_else_is_refused() -> None:
 
 @requirement("1.17")
 def test_stored_jobs_fire_up_to_the_cut_over_and_others_are_named(tmp_path: Path) -> None:
-    """Played by APScheduler's own scheduler over the same job store."""
-    cut = datetime(2026, 11, 19, 9, tzinfo=UTC)
+    """Played by APScheduler's own scheduler over the same job store.
+
+    All of it lies far ahead: when a scheduler is shut down, it looks once more for jobs that are due by the clock.
+    """
+    cut = datetime(2126, 11, 19, 9, tzinfo=UTC)
     store = SQLAlchemyJobStore(f"sqlite:///{tmp_path}/jobs.db")
     scheduler = BackgroundScheduler(timezone="UTC", jobstores={"default": store, "memory": MemoryJobStore()})
     scheduler.start(paused=True)
-    scheduler.add_job(jobs.nightly, "cron", minute=0, id="hourly", next_run_time=NOW)
+    scheduler.add_job(jobs.nightly, "cron", minute=0, id="hourly", next_run_time=cut - timedelta(days=2))
     scheduler.add_job(jobs.nightly, "interval", days=30, id="monthly", start_date=cut + timedelta(days=5))
     scheduler.add_job(jobs.nightly, "cron", hour=3, id="here", jobstore="memory")
     stop = read(scheduler).stop_at
