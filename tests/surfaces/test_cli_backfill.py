@@ -41,8 +41,8 @@ def test_a_backfill_to_today_takes_the_ticks_so_far(rota: Called) -> None:
 def test_a_backfill_shows_local_times_on_a_terminal(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(rota, made("report", "daily 09:00"))
     on_terminal(monkeypatch)
-    said = rota("schedules", "backfill", "report", "--from", "2026-10-24", "--to", "2026-10-24")
-    assert "Sat 24 Oct 09:00+00:00" in " ".join(said.split()), said
+    said = rota("schedules", "backfill", "report", "--from", "2025-10-24", "--to", "2025-10-24")
+    assert "Fri 24 Oct 2025 09:00+00:00" in " ".join(said.split()), said
 
 
 class Terminal(io.StringIO):
