@@ -36,9 +36,10 @@ SELECT task, sum(queued)::bigint AS queued, sum(running)::bigint AS running, sum
 GROUP BY task
 """
 
+# The time stands in a SELECT of its own: else the server calls now_of for each row, which takes 9 µs.
 DUE_COUNTS = """
 SELECT task, queue, count(*) AS count, min(due_at) AS since FROM {schema}.queue
-WHERE hold = 0 AND due_at <= {schema}.now_of($1, $2, false) GROUP BY task, queue LIMIT $3
+WHERE hold = 0 AND due_at <= (SELECT {schema}.now_of($1, $2, false)) GROUP BY task, queue LIMIT $3
 """
 DUE_COUNTS_OF_TASK = DUE_COUNTS.replace("GROUP BY", "AND task = $4 GROUP BY")
 
