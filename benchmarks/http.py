@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -275,8 +275,11 @@ async def _streams(port: int, tokens: list[str], pid: int) -> Figure:
 
 def cpu_of(pid: int) -> float:
     """Seconds that the threads of a process have worked. The clock of /proc/PID/stat has ticks of 10 ms."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    worked = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # it has just ended
+            worked += int((thread / "schedstat").read_text().split()[0])
+    return worked / 1e9
 
 
 async def _pages(port: int, token: str, kept: int, pid: int) -> list[Figure]:
