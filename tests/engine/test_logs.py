@@ -179,7 +179,7 @@ def test_an_app_that_set_up_logging_keeps_it(own_logging: logging.Logger) -> Non
     configure(LogSetup())
     assert (own_logging.handlers, own_logging.level) == ([mine], logging.WARNING)
     assert logging.getLogger("rota").level == logging.INFO
-    configure(LogSetup(form="json"), replace=True)
+    configure(LogSetup(form="json", replace=True))
     assert isinstance(own_logging.handlers[0].formatter, JsonLines)
 
 

@@ -84,3 +84,25 @@ def test_an_app_that_sets_up_logging_keeps_its_own_lines(project: Project) -> No
     assert "mine greeting Ada" in lines
     assert all(line.startswith("mine ") for line in lines)
     assert [line for line in lines if "succeeded in" in line], "and shows ours there"
+
+
+def test_a_logger_that_the_app_has_given_a_handler_writes_each_line_once(project: Project) -> None:
+    """As the LOGGING of a Django project does, which leaves the root alone."""
+    own = OWN.replace(
+        "import logging\n",
+        "import logging\nhandler = logging.StreamHandler()\n"
+        "handler.setFormatter(logging.Formatter('mine %(message)s'))\n"
+        "logging.getLogger('rota').addHandler(handler)\n"
+        "logging.getLogger('shop').addHandler(handler)\n",
+    )
+    (project.folder / "tasks.py").write_text(own)
+    lines = burst(project)
+    (done,) = [line for line in lines if "succeeded in" in line]
+    assert done.startswith("mine greet ")
+    assert lines.count("mine greeting Ada") == 1
+    told = [json.loads(line) for line in burst(project, "--log-format", "json")]
+    assert sum("succeeded in" in line["message"] for line in told) == 1
+    told = [json.loads(line) for line in burst(project, "--log-format", "json", task="apart")]
+    assert [line["task"] for line in told if line["message"] == "greeting Ada apart"] == ["apart"], "in a child too"
+    (project.folder / "tasks.py").write_text(f"{own}\nlogging.getLogger('rota.shop').warning('no paper')\n")
+    assert project.rota("tasks").err == "mine no paper\n", "and so does a command that does not log"

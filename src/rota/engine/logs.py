@@ -27,33 +27,58 @@ worker_here: ContextVar[str | None] = ContextVar("rota worker", default=None)
 
 
 class LogSetup(Struct, frozen=True):
-    """How a process writes its log. `pid` names the process in each line of text."""
+    """How a process writes its log. `pid` names the process in each line of text. `replace`: also where the app has set
+    up logging."""
 
     level: int = logging.INFO
     form: LogForm = "text"
     colours: bool = False
     pid: bool = False
+    replace: bool = False
 
 
 in_force: LogSetup | None = None
 """The setup of this process; its child processes get the same."""
 
 
-def configure(setup: LogSetup, replace: bool = False) -> None:
+def configure(setup: LogSetup) -> None:
     """Write the log lines of rota and of the app to stderr.
 
-    An app that has set up logging while it was imported keeps its handlers, unless `replace`.
+    An app that has set up logging while it was imported keeps its handlers. With `setup.replace`, those that write to
+    the terminal get the form of `setup`, and the others of the root go. No record is written to the terminal twice.
     """
     global in_force
     root = logging.getLogger()
     logging.getLogger("rota").setLevel(setup.level)
-    if root.handlers and not replace:
+    if root.handlers and not setup.replace:
         return
+    form = JsonLines() if setup.form == "json" else TextLines(setup)
+    if setup.replace:
+        for logger in list(logging.Logger.manager.loggerDict.values()):
+            for each in logger.handlers if isinstance(logger, logging.Logger) else ():
+                if _on_terminal(each):
+                    each.setFormatter(form)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if setup.form == "json" else TextLines(setup))
+    handler.setFormatter(form)
+    handler.addFilter(lambda record: not shown(record))
     root.handlers = [handler]
     root.setLevel(setup.level)
     in_force = setup
+
+
+def shown(record: logging.LogRecord) -> bool:
+    """Return whether a logger of the app, below the root, has a handler that writes `record` to the terminal."""
+    logger = logging.getLogger(record.name)
+    while logger.parent is not None:
+        if any(_on_terminal(each) and record.levelno >= each.level and each.filter(record) for each in logger.handlers):
+            return True
+        logger = logger.parent
+    return False
+
+
+def _on_terminal(handler: logging.Handler) -> bool:
+    stream: object = getattr(handler, "stream", None)
+    return stream is not None and stream in (sys.stderr, sys.stdout)
 
 
 def about(run: Run) -> dict[str, object]:

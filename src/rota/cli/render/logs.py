@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from rota.cli.options.parameters import Flag
 from rota.cli.render.text import one_line
-from rota.engine.logs import LogForm, LogSetup, configure
+from rota.engine.logs import LogForm, LogSetup, configure, shown
 from rota.errors import InvalidOptions
 from rota.settings import Settings
 
@@ -49,8 +49,9 @@ def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None,
         form=form or settings.log_format,
         colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
         pid=pid,
+        replace=form_chosen,
     )
-    configure(setup, replace=form_chosen)
+    configure(setup)
     if level is not None or settings.source("log_level") != "default":
         logging.getLogger().setLevel(setup.level)
 
@@ -66,7 +67,7 @@ class _Notes(logging.Handler):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Drop a record that a log handler already shows."""
-        return not logging.getLogger().handlers
+        return not logging.getLogger().handlers and not shown(record)
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"rota: {one_line(record.getMessage())}\n")

@@ -157,6 +157,8 @@ class Server:
             if call.module == "__main__":
                 spawn.prepare(self._setup.main)
             module = importlib.import_module(call.module)
+            if self._setup.logs is not None and self._setup.logs.replace:
+                configure(self._setup.logs)  # the import may have set up logging
             fn = resolve(module, call.name)
             signature = Signature(fn, int(call.takes_context), hidden_parameters(fn))
             self._found[key] = (
