@@ -1,21 +1,27 @@
 """Transactional enqueue: a run exists once the transaction that enqueued it has committed."""
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.db import connections, transaction
+from django.db.models.functions import Now
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from rota import Rota, RunQuery
 from rota.django import enqueue_on_commit, outbox
+from rota.django.bridge import API, call_service
 from rota.django.models import OutboxRun
 from rota.django.project import app as project_app
 from rota.django.tasks_api import TaskResultStatus, task_backends
 from rota.domain.run import NewRun
+from rota.web.rights import Principal, rights_of
 from storekit.servers import PostgresServer
 from tests.django.aliases import alias, entry_of
 from tests.django.shop import tasks as shop
@@ -183,17 +189,59 @@ def test_a_sweep_takes_no_row_that_another_sweep_has_taken(pg: Rota, monkeypatch
     assert len(runs(pg)) == 1
 
 
+@pytest.mark.parametrize("zone", [None, "America/Los_Angeles", "Asia/Tokyo"])
 def test_a_row_of_yesterday_is_looked_for_before_it_is_put(
-    app: Rota, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: Rota, zone: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Also where the project has plain datetimes: the database has written UTC, and only it says how old a row is."""
     monkeypatch.setattr(outbox, "hand_over", lambda ids, alias: None)
-    monkeypatch.setattr(outbox, "SETTLED", -60.0)
-    monkeypatch.setattr(outbox, "OLD", -60.0)
+    with override_settings(**{} if zone is None else {"USE_TZ": False, "TIME_ZONE": zone}):
+        with transaction.atomic():
+            result, young = shop.add.enqueue(1), shop.add.enqueue(2)
+        for row, hours in ((result, 13), (young, 11)):
+            OutboxRun.objects.filter(pk=row.id).update(created_at=Now() - timedelta(hours=hours))
+        assert outbox.sweep("default") == 2
+    assert runs(app) == sorted([result.id, young.id])
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"the run {result.id} was in the outbox for more than 12 hours"
+    ]
+
+
+def test_the_doctor_names_the_runs_that_nobody_has_handed_over(
+    app: Rota, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found() -> str:
+        call_command("rota", "doctor", "--json")
+        answer = call_service(Principal("ada", rights_of("admin")), "GET", f"{API}/doctor").json
+        told = [*json.loads(capsys.readouterr().out), *answer["items"]]
+        both = [f"{each['verdict']}: {each['detail']}" for each in told if each["check"] == "outbox"]
+        assert both[0] == both[1], "on the command line and over HTTP"
+        return both[0]
+
+    monkeypatch.setattr(outbox, "hand_over", lambda ids, alias: None)
     with transaction.atomic():
-        result = shop.add.enqueue(1)
-    assert outbox.sweep("default") == 1
-    assert runs(app) == [result.id]
-    assert f"the run {result.id} was in the outbox for more than 12 hours" in caplog.text
+        results = [shop.add.enqueue(number) for number in range(7)]
+    assert found() == "ok: no run waits there for long"
+    OutboxRun.objects.update(created_at=Now() - timedelta(minutes=2))
+    assert found() == "warn: 7 runs for more than a minute"
+    OutboxRun.objects.filter(pk__in=[each.id for each in results[:6]]).update(created_at=Now() - timedelta(hours=13))
+    named = ", ".join(sorted(each.id for each in results[:6])[:5])
+    assert found() == f"warn: 6 runs for more than 12 hours: {named} and 1 more"
+    assert outbox.sweep("default") == 7
+    assert found() == "ok: no run waits there for long"
+
+
+def test_the_doctor_says_that_the_outbox_is_not_migrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "bare.sqlite3"}
+    for how, said in (("auto", ["the table cannot be read: no such table: rota_outbox"]), ("off", [])):
+        with (
+            alias("bare", missing),
+            override_settings(ROTA={"DATABASE": "bare", "TRANSACTIONS": how}),
+            project_app().bound_to("memory://"),
+        ):
+            call_command("rota", "doctor", "--json")
+        checks = json.loads(capsys.readouterr().out)
+        assert [each["detail"] for each in checks if each["check"] == "outbox"] == said
 
 
 def test_the_worker_sweeps(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,10 @@
 import logging
 import uuid
 from collections import ChainMap
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rota.app.engine_lifecycle import EngineLifecycle
 from rota.app.operation import operation_handler
@@ -78,6 +78,9 @@ class Core:
         """Whether the lifespan of a web server runs the engine."""
         self.overrides: list[Callable[[], Overrides]] = []
         """Where dependencies find what replaces them: the app's own list, and those of the web apps around it."""
+        self.more_checks: list[Callable[[], Iterable[Any]]] = []
+        """What `rota doctor` asks the framework around this app; each gives checks (`rota.doctor.checks`), and may use
+        its own database."""
         self.resources = resources
         self.portal = Portal()
         self.submitter = Submitter(lambda: self.client, lambda: self.portal)

@@ -89,13 +89,22 @@ def sweep(alias: str) -> int:
     skips = connections[alias].features.has_select_for_update_skip_locked
     with transaction.atomic(using=alias) if skips else nullcontext():  # SQLite: see docs/decisions/0037
         taken = list((rows.select_for_update(skip_locked=True) if skips else rows).order_by("created_at")[:PAGE])
-        old = {row.pk for row in taken if row.created_at.timestamp() < time.time() - OLD}
+        old = older(alias, OLD, [row.pk for row in taken])
         there = _known(sorted(old))
         for id in sorted(old - there):
             log.warning("the run %s was in the outbox for more than 12 hours", id)
         _put([msgspec.json.decode(row.run, type=NewRun) for row in taken if row.pk not in there], SWEEP_PATIENCE)
         OutboxRun.objects.using(alias).filter(pk__in=[row.pk for row in taken]).delete()
     return len(taken)
+
+
+def older(alias: str, seconds: float, ids: Sequence[str] | None = None) -> set[str]:
+    """Return the ids of the rows, of all or of those in `ids`, that are older than so many seconds, by the clock of the
+    database."""
+    from rota.django.models import OutboxRun
+
+    rows = OutboxRun.objects.using(alias).filter(created_at__lt=Now() - timedelta(seconds=seconds))
+    return set((rows if ids is None else rows.filter(pk__in=ids)).values_list("pk", flat=True))
 
 
 def sweep_all() -> None:

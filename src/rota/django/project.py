@@ -9,7 +9,7 @@ from django.conf import settings
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.client.late_store import LateStore
-from rota.django import connections, databases, discovery
+from rota.django import connections, databases, discovery, outbox_checks
 from rota.django.adoption import adopt_found
 from rota.django.conf import Conf, conf, in_tests
 from rota.django.outbox import sweeping
@@ -30,6 +30,7 @@ def app() -> Rota:
             made = Rota(store_url, tz=settings.TIME_ZONE, resources=sweeping)
             core_of(made).use(LateStore(store_url, databases.connect))
             core_of(made).registry.around.append(connections.cared_for)
+            core_of(made).more_checks.append(outbox_checks.of_outbox)
             core_of(made).world = World(thread_ends=connections.close_all)
             _made.append(made)
         if _adopted_from[0] != len(discovery.modules):

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rota.app.core import core_of
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
@@ -56,6 +57,8 @@ def examine(target: Target) -> Iterator[Check]:
     yield app
     if target.reference is not None and app.verdict is not Verdict.FAIL:
         yield from override_checks(target.app().settings, target.app().tasks)
+        for more in core_of(target.app()).more_checks:
+            yield from more()
     try:
         backend = target.backend()
     except RotaError as error:

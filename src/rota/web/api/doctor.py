@@ -1,7 +1,10 @@
 """Doctor: what could be wrong with the service, its store and its settings, and what to do about it."""
 
+import asyncio
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from rota.app.core import core_of
 from rota.doctor.backend_checks import backend_checks
 from rota.doctor.checks import Check, Verdict, good, override_checks, program_checks
 from rota.domain.text import plural
@@ -25,8 +28,14 @@ CHECK: dict[str, Any] = {
 async def doctor(call: Call[NoQuery, None]) -> Answer:
     app = call.app
     checks = [*program_checks(), _tasks(len(app.tasks)), *override_checks(app.settings, app.tasks)]
+    for more in core_of(app).more_checks:
+        checks += await asyncio.to_thread(_listed, more)
     checks += await backend_checks(app.backend)
     return Answer({"items": [check.record() for check in checks], "next": None, "now": iso(await call.client.now())})
+
+
+def _listed(more: Callable[[], Iterable[Any]]) -> list[Check]:
+    return list(more())
 
 
 def _tasks(count: int) -> Check:
