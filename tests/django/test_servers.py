@@ -67,7 +67,8 @@ LONG = {
 
 async def served(setup: Setup, folder: Path, ticks: int, path: str = "") -> None:
     """Each tick makes one run, and a usual stop gives the run in hand back at once."""
-    async with Site(folder, *setup.command, path=path, SERVED_APPS=setup.apps) as site:
+    grace = "60" if "gunicorn" in setup.command else "0.5"  # longer than gunicorn waits for its workers
+    async with Site(folder, *setup.command, path=path, SERVED_APPS=setup.apps, ROTA_GRACE=grace) as site:
         await site.workers(setup.processes)
         nominal = await site.ticks(ticks)
         steps = [round(later - earlier, 3) for earlier, later in pairwise(nominal)]
@@ -85,6 +86,25 @@ async def served(setup: Setup, folder: Path, ticks: int, path: str = "") -> None
 @pytest.mark.parametrize("name", SHORT)
 async def test_an_engine_in_each_process_that_serves(name: str, tmp_path: Path) -> None:
     await served(SHORT[name], tmp_path, 2)
+
+
+async def hanging(setup: Setup, folder: Path, path: str = "") -> None:
+    """A request that does not end keeps no run from being given back."""
+    async with Site(folder, *setup.command, path=path, ROTA_GRACE="0.5") as site:
+        await site.asked("/hang", "a request hangs")
+        run = await site.lingering()
+        site.process.send_signal(setup.sent)
+        await site.given_back(run)
+
+
+async def test_the_engine_ends_with_the_signal_and_not_with_the_last_request(tmp_path: Path) -> None:
+    await hanging(SHORT["uvicorn"], tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["gunicorn gthread", "gunicorn asgi", "granian asgi", "uvicorn, Ctrl-C"])
+async def test_the_engine_ends_with_the_signal_under_more_servers(name: str, tmp_path: Path) -> None:
+    await hanging(LONG[name], tmp_path, more_servers())
 
 
 @pytest.mark.soak

@@ -29,10 +29,29 @@ SETUPS = {
 
 async def served(name: str, folder: Path, ticks: int, path: str = "") -> None:
     command, processes = SETUPS[name]
-    async with Site(folder, *command, path=path) as site:
+    grace = "60" if "gunicorn" in name else "0.5"  # longer than gunicorn waits for its workers
+    async with Site(folder, *command, path=path, ROTA_GRACE=grace) as site:
         await site.workers(processes)
         nominal = await site.ticks(ticks)
         assert {round(later - earlier) for earlier, later in pairwise(nominal)} == {1}
+        run = await site.lingering()
+        site.stop(signal.SIGTERM)
+        assert await site.state(run) is State.QUEUED, site.log
+
+
+@pytest.mark.parametrize("name", ["uvicorn", "gunicorn asgi"])
+async def test_the_engine_ends_with_the_signal_and_not_with_the_last_request(name: str, tmp_path: Path) -> None:
+    """Also where the settings give handlers more time than gunicorn gives its workers."""
+    async with Site(tmp_path, *SETUPS[name][0], ROTA_GRACE="0.5" if name == "uvicorn" else "60") as site:
+        await site.asked("/hang", "a request hangs")
+        run = await site.lingering()
+        site.process.send_signal(signal.SIGTERM)
+        await site.given_back(run)
+
+
+async def test_a_page_that_hears_events_keeps_no_server_from_its_end(tmp_path: Path) -> None:
+    async with Site(tmp_path, *UVICORN) as site:
+        await site.asked("/rota/api/v1/events", "event: hello")
         run = await site.lingering()
         site.stop(signal.SIGTERM)
         assert await site.state(run) is State.QUEUED, site.log

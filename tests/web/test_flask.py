@@ -122,7 +122,8 @@ def test_a_factory_is_an_app_for_the_command_line(tmp_path: Path, monkeypatch: p
 
 async def served(name: str, folder: Path, ticks: int) -> None:
     command, processes, asks = SETUPS[name]
-    async with Site(folder, *command, path=more_servers() if command is UWSGI else "") as site:
+    grace = "60" if "gunicorn" in name else "0.5"  # longer than gunicorn waits for its workers
+    async with Site(folder, *command, path=more_servers() if command is UWSGI else "", ROTA_GRACE=grace) as site:
         if asks:
             await asyncio.to_thread(_ask, site)
         await site.workers(processes)

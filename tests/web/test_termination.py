@@ -3,6 +3,8 @@
 import signal
 from pathlib import Path
 
+import pytest
+
 from rota import Rota
 from rota.domain.run import State
 from tests.processes import Process
@@ -30,6 +32,59 @@ async def serve() -> None:
 
 asyncio.run(serve())
 """
+
+
+HANDLED = """
+import asyncio, signal, sys
+
+from rota import Rota
+from rota.web.lifespans import working
+
+app = Rota(sys.argv[1])
+
+
+@app.task
+async def linger() -> None:
+    print("holds", flush=True)
+    await asyncio.Event().wait()
+
+
+async def serve() -> None:
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    if sys.argv[2] == "loop":
+        loop.add_signal_handler(signal.SIGTERM, told.set)
+    else:
+        signal.signal(signal.SIGTERM, lambda number, frame: loop.call_soon_threadsafe(told.set))
+    before = signal.getsignal(signal.SIGTERM)
+    async with working(app):
+        first = await linger.submit()
+        await told.wait()
+        while (await first.refresh()).state != "queued":
+            await asyncio.sleep(0.01)
+        print("runs", first.id, (await linger.submit()).id, flush=True)
+    assert signal.getsignal(signal.SIGTERM) is before
+    print("served", flush=True)
+
+
+asyncio.run(serve())
+"""
+
+
+@pytest.mark.parametrize("way", ["loop", "signal"])
+async def test_a_server_that_handles_the_signal_lets_the_engine_end_first_and_requests_go_on(
+    way: str, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/rota.db"
+    with Process("-c", HANDLED, url, way, env={"ROTA_GRACE": "0.1"}) as serving:
+        serving.wait_for("holds")
+        serving.signal(signal.SIGTERM)
+        assert serving.wait() == 0, serving.output
+        assert serving.lines[-1] == "served\n"
+        (line,) = serving.wait_for("runs ")
+    async with Rota(url).client() as client:
+        first, second = [await client.run(id) for id in line.split()[1:]]
+    assert [run.state for run in (first, second)] == [State.QUEUED] * 2
+    assert (first.fence, second.fence) == (1, 0), "nothing is claimed after the signal"
 
 
 async def test_a_process_that_is_terminated_gives_its_runs_back_before_it_dies(tmp_path: Path) -> None:

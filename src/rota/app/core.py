@@ -76,6 +76,9 @@ class Core:
         self.hooks = Hooks()
         self.served = False
         """Whether the lifespan of a web server runs the engine."""
+        self.on_termination: list[Callable[[], None]] = []
+        """Called when a server is told to stop, before it waits for its requests: they end what would not end by
+        itself."""
         self.overrides: list[Callable[[], Overrides]] = []
         """Where dependencies find what replaces them: the app's own list, and those of the web apps around it."""
         self.more_checks: list[Callable[[], Iterable[Any]]] = []

@@ -40,6 +40,8 @@ class _Here:
 
     def __init__(self) -> None:
         self.engine: Supervisor | None = None
+        self.lingers = False
+        """Whether the engine has ended, and requests may still use the store."""
         self.lock = AnyLoopLock()  # start and stop, one after the other
         self.calls = threading.Lock()  # serialises calls from synchronous code
 
@@ -98,7 +100,17 @@ class EngineLifecycle:
                 if here.engine is not None:
                     await self._end(here, here.engine, self._grace() if grace is None else grace)
             finally:
+                here.lingers = False
                 await self._close()
+
+    async def end(self, grace: float | None = None) -> None:
+        """Stop the engine alone: requests that are under way go on using the store. `stop` follows, at the latest with
+        the process."""
+        here = self._here.get()
+        async with here.lock:
+            if here.engine is not None:
+                here.lingers = True
+                await self._end(here, here.engine, self._grace() if grace is None else grace)
 
     def start_sync(self, start: Callable[[], Awaitable[None]]) -> None:
         """Start on the portal's loop, until `stop_sync` or the end of the process."""
@@ -112,13 +124,20 @@ class EngineLifecycle:
         with self._here.get().calls:
             self._portal().call(lambda: self.stop(grace))
 
+    def end_sync(self) -> None:
+        refuse_on_a_loop()
+        here = self._here.get()
+        with here.calls:
+            if here.engine is not None:
+                self._portal().call(self.end)
+
     def _stop_engine(self) -> None:
         """Stop the engine, unless the stop of another thread was under way and has ended it: the portal's thread ends
         with the engine, and a process that ends cannot start another one (Python 3.12)."""
         refuse_on_a_loop()
         here = self._here.get()
         with here.calls:
-            if here.engine is not None:
+            if here.engine is not None or here.lingers:
                 self._portal().call(self.stop)
 
     async def _end(self, here: _Here, engine: Supervisor, grace: float) -> None:
@@ -179,18 +198,21 @@ class EngineLifecycle:
         """Stop the engine at the end of the process. After Ctrl-C the stop no longer waits for handlers. A forked child
         that never used the app has nothing to stop."""
         here = self._here.found()
-        engine = None if here is None else here.engine
-        if engine is None:
+        if here is None or (here.engine is None and not here.lingers):
             return
+        engine = here.engine
         try:
             try:
                 self._stop_engine()
             except KeyboardInterrupt:
+                if engine is None:
+                    return
                 engine.loop.call_soon_threadsafe(engine.hurry)
                 with suppress(NotRunning):  # the stop under way ends this call's loop
                     self._stop_engine()
         except Exception:
-            log.exception("worker %s did not stop well at the end of its process", engine.name)
+            name = "an app" if engine is None else f"worker {engine.name}"
+            log.exception("%s did not stop well at the end of its process", name)
 
 
 _exiting: list[EngineLifecycle] = []  # keeps them alive: an engine that nobody refers to still holds runs

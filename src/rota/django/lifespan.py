@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from rota.app.servers import heard_first
 from rota.django import stopping
 
 Message = MutableMapping[str, Any]
@@ -46,11 +47,13 @@ def speak() -> None:
 
 
 async def _live(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        if message["type"] == "lifespan.startup":
-            await send({"type": "lifespan.startup.complete"})
-        elif message["type"] == "lifespan.shutdown":
-            await asyncio.to_thread(stopping.stop)
-            await send({"type": "lifespan.shutdown.complete"})
-            return
+    """A server says that it ends when its last request has ended. Its signal says so at once."""
+    with heard_first(stopping.stop_soon):
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await asyncio.to_thread(stopping.stop)
+                await send({"type": "lifespan.shutdown.complete"})
+                return

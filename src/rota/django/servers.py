@@ -1,16 +1,13 @@
 """Servers: what the call stack says of the server that loads a Django site."""
 
-import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
-MARGIN = 5.0
-"""Seconds between the end of our stop and the moment at which gunicorn kills its worker."""
+from rota.app.servers import gunicorn_grace, stack
 
 
 class Server(Struct, frozen=True):
@@ -30,7 +27,7 @@ class Server(Struct, frozen=True):
 def server_here() -> Server:
     """Return the server on whose call stack this code runs."""
     found = Server()
-    for frame in _stack():
+    for frame in stack():
         module = str(frame.f_globals.get("__name__", ""))
         if module.startswith("gunicorn.workers."):
             return _gunicorn(frame.f_locals.get("self"))
@@ -48,7 +45,7 @@ def server_here() -> Server:
 
 def forked_worker() -> Any:
     """Return the worker of gunicorn that this process, just forked, will be; None: the fork has another purpose."""
-    for frame in _stack():
+    for frame in stack():
         if frame.f_globals.get("__name__") == "gunicorn.arbiter" and "worker" in frame.f_locals:
             return frame.f_locals["worker"]
     return None
@@ -59,9 +56,7 @@ def gunicorn_worker(worker: Any) -> Server:
 
 
 def _gunicorn(worker: Any) -> Server:
-    seconds = getattr(getattr(worker, "cfg", None), "graceful_timeout", None)
-    grace = max(0.0, float(seconds) - MARGIN) if isinstance(seconds, int | float) else None
-    return Server("gunicorn", grace=grace, worker=worker)
+    return Server("gunicorn", grace=gunicorn_grace(worker), worker=worker)
 
 
 def _uwsgi() -> Server | None:
@@ -95,11 +90,3 @@ def call_after_uwsgi_forks(call: Callable[[], None]) -> None:
 def _named(module: str) -> str:
     package = module.partition(".")[0]
     return package if package in ("uvicorn", "granian", "daphne", "hypercorn", "waitress", "mod_wsgi") else ""
-
-
-def _stack() -> Iterator[FrameType]:
-    """Yield the frames of this thread, the innermost first."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

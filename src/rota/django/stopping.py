@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from rota.app.servers import hear_first
 from rota.django.servers import Server
 
 log = logging.getLogger("rota.django")
@@ -20,6 +21,9 @@ class _Stop:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.begun = threading.Event()
+        self.closing = False
+        self.heard = False
+        """Whether the end of the engine has begun with a signal, before that of the app."""
         self.ended = threading.Event()
         self.lock = threading.Lock()
 
@@ -43,6 +47,7 @@ def prepare(server: Server) -> None:
     """Hear of the stop in time, where neither the lifespan nor the end of the process says so."""
     if server.worker is not None:
         hear_gunicorn(server.worker)
+        hear_first(stop_soon)
     if threading.current_thread() is not threading.main_thread():
         return  # Python takes handlers of signals from the main thread only; the end of the process stops the engine
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -52,28 +57,43 @@ def prepare(server: Server) -> None:
 def stop() -> None:
     """Stop the engine and wait for its end; from any thread. A second call waits for the first."""
     here = _here()
+    here.begun.set()
     with here.lock:
-        first = not here.begun.is_set()
-        here.begun.set()
+        first, here.closing = not here.closing, True
     if first:
         try:
-            _stop_engine()
+            _stop_app()
         finally:
             here.ended.set()
     here.ended.wait()
 
 
 def stop_soon() -> None:
-    """Begin to stop the engine on a thread; whoever stops it next waits for that thread."""
-    threading.Thread(target=stop, name="rota-stop", daemon=True).start()
+    """Begin to end the engine on a thread; whoever stops it next waits for that thread. The store stays open: requests
+    that are under way may enqueue."""
+    here = _here()
+    if not here.begun.is_set():
+        here.heard = True
+        here.begun.set()
+        threading.Thread(target=_end_engine, name="rota-stop", daemon=True).start()
 
 
-def _stop_engine() -> None:
+def _end_engine() -> None:
+    from rota.app.core import core_of
+    from rota.django.project import app
+
+    try:
+        core_of(app()).lifecycle.end_sync()
+    except Exception:
+        log.exception("the engine did not stop well")
+
+
+def _stop_app() -> None:
     from rota.app.core import core_of
     from rota.django.project import app
 
     rota = app()
-    if core_of(rota).lifecycle.engine is None:
+    if core_of(rota).lifecycle.engine is None and not _here().heard:
         return
     try:
         rota.stop_sync()
@@ -84,7 +104,8 @@ def _stop_engine() -> None:
 def hear_gunicorn(worker: Any) -> None:
     """Begin to stop when gunicorn does: its worker first lets its requests end, and the same clock runs for both.
 
-    gunicorn makes `worker.handle_exit` the handler of SIGTERM after it has loaded the site.
+    With --preload, gunicorn makes `worker.handle_exit` the handler of SIGTERM after it has loaded the site; without, it
+    has done so before, see `prepare`.
     """
     plain = getattr(worker, "handle_exit", None)
     if plain is None or getattr(plain, "rota", False):

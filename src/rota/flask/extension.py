@@ -17,6 +17,7 @@ from flask import Flask
 from rota.app import embedded
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.app.servers import gunicorn_grace, gunicorn_worker, hear_first
 from rota.errors import InvalidOptions
 from rota.stores import connect
 
@@ -123,8 +124,9 @@ class Engine:
     def decided(self) -> bool:
         return self._decided == os.getpid()
 
-    def start(self, why: str) -> None:
-        """Start the engine on threads of its own, once per process; `why` goes to the log."""
+    def start(self, why: str, worker: Any = None) -> None:
+        """Start the engine on threads of its own, once per process; `why` goes to the log. `worker`: that of gunicorn,
+        if this code does not run on its call stack."""
         with self._lock:
             if self.decided:
                 return
@@ -140,9 +142,19 @@ class Engine:
             )
             return
         log.info("the engine starts in this process (pid %d): %s", os.getpid(), why)
-        grace = 0.0 if os.environ.get(RELOADED) == "true" else None
+        worker = worker or gunicorn_worker()
+        if worker is not None:
+            hear_first(self.end_soon)
+        grace = 0.0 if os.environ.get(RELOADED) == "true" else gunicorn_grace(worker)
         words = (self.app, log, self._stopped, grace)
         threading.Thread(target=embedded.start, args=words, name="rota-start", daemon=True).start()
+
+    def end_soon(self) -> None:
+        """Begin to end the engine on a thread, while the worker of gunicorn lets its requests end: the clock of
+        `--graceful-timeout` runs for both. The requests go on using the store."""
+        if self.decided and not self._stopped.is_set():
+            self._stopped.set()
+            threading.Thread(target=core_of(self.app).lifecycle.end_sync, name="rota-stop", daemon=True).start()
 
     def stop(self) -> None:
         if self.decided:

@@ -8,7 +8,7 @@ from typing import Any
 def post_worker_init(worker: Any) -> None:
     engine = _engine_of(worker)
     if engine is not None:
-        engine.start("gunicorn has started this worker")
+        engine.start("gunicorn has started this worker", worker)
 
 
 def worker_exit(server: Any, worker: Any) -> None:

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias, cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rota.app import embedded
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.app.servers import gunicorn_grace, gunicorn_worker
 from rota.web.termination import stopped_first
 
 log = logging.getLogger("rota.web")
@@ -51,7 +53,8 @@ async def working(app: Rota) -> AsyncGenerator[None]:
         return
     core.served = True
     try:
-        with stopped_first(app.stop):
+        embedded.limit_grace(app, gunicorn_grace(gunicorn_worker()))
+        with stopped_first(app):
             async with app:
                 yield
     finally:

@@ -61,7 +61,9 @@ def asgi(
     `auth(scope)` says who calls. Without it, the service lets nobody in. `hosts`: see Gate. `namespaces`: apps of other
     namespaces, by name; each is served at /ns/NAME.
     """
-    return service(app, auth, hosts, pages=Pages(), others=namespaces)[0]
+    made, streams = service(app, auth, hosts, pages=Pages(), others=namespaces)
+    core_of(app).on_termination.extend(each.stop for each in streams)
+    return made
 
 
 def service(

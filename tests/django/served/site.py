@@ -43,6 +43,7 @@ class Site:
     def __init__(self, folder: Path, *command: str, path: str = "", **environment: str) -> None:
         """`path`: a folder of packages that the server needs."""
         self.folder = folder
+        self._callers: list[socket.socket] = []
         self.url = f"sqlite:///{folder}/.rota/rota.db"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -81,6 +82,8 @@ class Site:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._log.close()
+        for caller in self._callers:
+            caller.close()
         await self.client.close()
 
     @property
@@ -118,6 +121,26 @@ class Site:
         """Send a signal as an init system does, or as Ctrl-C does to the whole group; return the exit code."""
         (os.killpg if group else os.kill)(self.process.pid, number)
         return self.process.wait(PATIENCE)
+
+    async def asked(self, path: str, until: str) -> None:
+        """Ask for a page over a connection that stays open, and wait until the log or the answer has `until`."""
+        while not self._callers:
+            with suppress(OSError):
+                self._callers.append(socket.create_connection(("127.0.0.1", int(self.port))))
+            await self.news()
+        (caller,) = self._callers
+        caller.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        caller.setblocking(False)
+        answer = b""
+        while until not in self.log and until.encode() not in answer:
+            with suppress(BlockingIOError):
+                answer += caller.recv(1000)
+            await self.news()
+
+    async def given_back(self, run: str) -> None:
+        """Wait until a run waits again; fail if the server has ended before."""
+        while await self.state(run) is not State.QUEUED:
+            await self.news()
 
     async def news(self) -> None:
         """Wait until something has changed in the store, or for a moment; fail if the server has ended."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rota.app.core import core_of
 from rota.pull.values import ClaimBody, Pulled, RenewBody, Renewed, SettleBody, Settled
 from rota.web.problems import Flaw, Problem
 from rota.web.rights import Right
@@ -31,13 +32,14 @@ async def claim(call: Call[NoQuery, ClaimBody]) -> Answer:
 
 async def _gone(call: Call[Any, Any]) -> None:
     """Return when the caller has gone, or the service stops: nobody would get what a claim finds from now on."""
-    stopping: asyncio.Event | None = call.request.scope["state"].get("stopping")
-    waits = [asyncio.ensure_future(_disconnected(call))]
-    if stopping is not None:
-        waits.append(asyncio.ensure_future(_set(stopping)))
+    stopping: asyncio.Event = call.request.scope["state"].get("stopping") or asyncio.Event()
+    waits = [asyncio.ensure_future(_disconnected(call)), asyncio.ensure_future(_set(stopping))]
+    hears = core_of(call.app).on_termination
+    hears.append(stopping.set)
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        hears.remove(stopping.set)
         for wait in waits:
             wait.cancel()
 
