@@ -104,8 +104,7 @@ REQUIREMENTS = {
     "1.a": Requirement("Weekdays are numbered from Sunday, 0 and 7, and have names."),
     "1.b": Requirement("A skipped tick leaves a record with the reason."),
     "2.1": Requirement(
-        "`DailyAt` is in the time zone of the project, and exactly now means tomorrow.",
-        not_yet="In Django, the time zone comes from the settings of the project.",
+        "`DailyAt` is in the time zone of the project, in Django that of its settings, and exactly now means tomorrow."
     ),
     "2.2": Requirement("`Every` takes a jitter and is late by at most that much."),
     "2.3": Requirement("`Cron`, `Weekly` and `Monthly` fire when they say."),

@@ -13,6 +13,7 @@ from django.test import override_settings
 from rota import Rota
 from rota.django.tasks_api import task_backends
 from tests.django.shop import tasks as shop
+from tests.requirement import requirement
 
 ROOT = Path(__file__).parents[2]
 PARIS = ZoneInfo("Europe/Paris")
@@ -42,6 +43,8 @@ for month, day in ((3, 26), (10, 29)):
 """
 
 
+@requirement("2.1")
+@requirement("2.c")
 def test_three_o_clock_in_paris_comes_once_in_each_night_of_both_clock_changes() -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.django.settings", "SHOP_TIME_ZONE": "Europe/Paris"}
     done = subprocess.run(
