@@ -36,6 +36,8 @@ run: $(VENV)/.ready-run $(PAGES) ## start the demo with the control room
 
 .PHONY: example
 example: $(if $(wildcard examples/$(NAME)/requirements.txt),$(VENV)/.ready-dev,$(VENV)/.ready-run) ## play an example of examples/ (NAME=race_day)
+	@test -f examples/$(NAME)/__main__.py || \
+	  { echo "make example knows no $(NAME); there are: $(sort $(notdir $(patsubst %/__main__.py,%,$(wildcard examples/*/__main__.py))))"; exit 1; }
 	@$(BIN)/python -m examples.$(NAME) $(ARGS)
 
 .PHONY: test

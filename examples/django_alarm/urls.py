@@ -1,4 +1,4 @@
-"""The pages of the site, its status, and what a probe asks."""
+"""The pages of the site: its status, also at its root, and what a probe asks."""
 
 from django.urls import path
 
@@ -6,6 +6,7 @@ from examples.django_alarm.alarm.views import status
 from rota.django import views
 
 urlpatterns = [
+    path("", status),
     path("status", status),
     path("health", views.health),
     path("ready", views.ready),
