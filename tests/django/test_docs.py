@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from rota.django.conf import Conf
+
 ROOT = Path(__file__).parents[2]
 REST = """
 SECRET_KEY = "x"
@@ -39,6 +41,11 @@ print(rota.django.app.tasks["shop.tasks.clean_up"].description, rota.django.app.
 """
 
 
+def test_the_page_names_every_key_of_the_setting() -> None:
+    _, _, page = (ROOT / "docs/django.md").read_text().partition("## Settings")
+    assert re.findall(r"^\| `(\w+)` \|", page, re.M) == [name.upper() for name in Conf.__struct_fields__]
+
+
 def test_the_page_works_in_a_new_project(tmp_path: Path) -> None:
     settings, tasks, use = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/django.md").read_text(), re.M | re.S)
     (tmp_path / "shop").mkdir()
@@ -59,3 +66,12 @@ def test_the_page_works_in_a_new_project(tmp_path: Path) -> None:
         "receipt 8",
         "Remove old carts, every night at three in TIME_ZONE. Europe/Paris",
     ], done.stderr
+    worker = subprocess.run(
+        [sys.executable, "-m", "django", "rota_worker", "--burst"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert worker.stderr.count("started on sqlite:") == 1, "the page's LOGGING and the worker's log are one"
