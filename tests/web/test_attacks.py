@@ -151,3 +151,38 @@ async def test_who_may_not_read_arguments_may_not_search_them(caller: Caller) ->
         for path in (RUNS, f"{RUNS}/count"):
             answer = await http.get(path, params={"q": "corner"})
             assert (answer.status_code, answer.json()["right"]) == (403, "read:payload")
+
+
+async def test_no_right_makes_work_of_what_is_rotas_own(app: Rota, caller: Caller) -> None:
+    """A run of `rota.operation` acts on runs, one of `rota.session:` is a login: only their routes make them. Else the
+    right to submit would be the right to operate, and to be somebody else."""
+    http = caller("admin")
+    kept = (await http.post(RUNS, json={"task": "add", "args": {"a": 1}, "delay": 3600})).json()["run"]
+    acts = {"action": "cancel", "filter": {"ids": [kept]}, "by": "somebody else"}
+    forged = {"task": "rota.operation", "args": acts, "unknown_ok": True}
+    login = {"task": "rota.session:", "id": "0" * 48, "args": {"name": "eve", "token_sha256": "0" * 64}}
+    for body in (forged, login | {"unknown_ok": True}):
+        answer = await http.post(RUNS, json=body)
+        assert (answer.status_code, "task of rota itself" in answer.text) == (403, True)
+        batch = await http.post(f"{RUNS}/batch", json={"runs": [body]})
+        assert [item["status"] for item in batch.json()["items"]] == [403]
+        args, task = body["args"], body["task"]
+        for method, path, content in (
+            ("POST", f"/api/v1/tasks/{task}/try", {"args": args, "unknown_ok": True}),
+            ("POST", f"/api/v1/tasks/{task}/touch", {"args": args}),
+            ("PUT", f"/api/v1/tasks/{task}", {}),
+            ("PUT", "/api/v1/schedules/s", {"trigger": "every 1h", "task": task, "args": args, "unknown_ok": True}),
+            ("POST", "/api/v1/claim", {"worker": "w", "n": 1, "tasks": [task]}),
+        ):
+            answer = await http.request(method, path, json=content)
+            assert answer.status_code == 403, (method, path, answer.text)
+    asked = {"action": "pause", "ids": [kept], "dry_run": False}
+    operation = (await http.post("/api/v1/operations", json=asked)).json()["id"]
+    changed = await http.patch(f"{RUNS}/{operation}", json={"args": {"by": "somebody else"}})
+    assert changed.status_code == 403
+    async with app:
+        ended = await http.get(f"{RUNS}/{operation}", params={"wait": 30})
+    assert ended.json()["state"] == "succeeded", "its own route makes it, and a worker carries it out"
+    again = await http.post(f"{RUNS}/{operation}/retry", json={"args": {"action": "cancel"}})
+    assert again.status_code == 403
+    assert (await http.get(f"{RUNS}/{kept}")).json()["state"] == "paused"

@@ -34,6 +34,15 @@ ROLES: dict[str, frozenset[Right]] = {
 }
 
 
+OWN_TASKS = "rota."
+"""How tasks begin that are rota's own: operations, sessions, leases. Their runs are made by routes with rights of their
+own, so that nobody submits, changes or claims them as if they were work: an operation would act without `operate`."""
+
+
+def is_own(task: str) -> bool:
+    return task.startswith(OWN_TASKS)
+
+
 class Principal(Struct, frozen=True):
     """Who calls, and what the caller may do. Empty `tasks`: the rights hold for all tasks."""
 

@@ -1,7 +1,7 @@
 """Submitting by name: the call of a task whose code may be in another process."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,7 +25,7 @@ from rota.task.call import touch_terms
 from rota.task.definition import Definition
 from rota.task.remote import call_by_spec
 from rota.web.problems import Flaw, Problem, problem_of
-from rota.web.rights import Right
+from rota.web.rights import Principal, Right, is_own
 from rota.web.routes import Call
 
 TRACESTATE = 512
@@ -126,6 +126,15 @@ async def touch_named(call: Call[Any, Any], task: str, args: dict[str, object], 
     return await core.submitter.touch(replace(made, options=replace(made.options, key=key)).to_touch())
 
 
+def forbidden(principal: Principal, right: Right, task: str, errors: Sequence[Flaw] = ()) -> Problem:
+    """Return the problem of a caller who may not do this with `task`."""
+    if is_own(task):
+        return Problem(
+            403, f"{task} is a task of rota itself: nobody submits, changes or claims its runs", errors=errors
+        )
+    return Problem(403, f"{principal.name} needs the right {right} for the task {task}", errors=errors)
+
+
 async def known_tasks(
     call: Call[Any, Any], names: Collection[str], right: Right = Right.SUBMIT
 ) -> dict[str, Known | Problem]:
@@ -135,8 +144,8 @@ async def known_tasks(
     elsewhere: list[str] = []
     registry = core_of(call.app).registry
     for name in names:
-        if not call.principal.may(right, name):
-            found[name] = Problem(403, f"{call.principal.name} needs the right {right} for the task {name}")
+        if is_own(name) or not call.principal.may(right, name):
+            found[name] = forbidden(call.principal, right, name)
             continue
         try:
             known = registry.find(check_name(name))

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from rota.app.core import core_of
 from rota.pull.values import ClaimBody, Pulled, RenewBody, Renewed, SettleBody, Settled
 from rota.web.problems import Flaw, Problem
-from rota.web.rights import Right
+from rota.web.rights import Right, is_own
 from rota.web.routes import API, Answer, Call, NoQuery, Route, post
+from rota.web.submitting import forbidden
 
 
 def _worker(call: Call[Any, Any], name: str) -> str:
@@ -20,9 +21,8 @@ def _worker(call: Call[Any, Any], name: str) -> str:
 async def claim(call: Call[NoQuery, ClaimBody]) -> Answer:
     body, who = call.body, call.principal
     for place, task in enumerate(body.tasks):
-        if not who.may(Right.WORK, task):
-            flaw = Flaw(f"/tasks/{place}", "not allowed")
-            raise Problem(403, f"{who.name} needs the right {Right.WORK} for the task {task}", errors=[flaw])
+        if is_own(task) or not who.may(Right.WORK, task):
+            raise forbidden(who, Right.WORK, task, [Flaw(f"/tasks/{place}", "not allowed")])
     foreign = [queue for queue in body.queues if who.queues and queue not in who.queues]
     if foreign:
         raise Problem(403, f"{who.name} may not claim from the queue {foreign[0]}")

@@ -26,8 +26,9 @@ from rota.web.api.submits import Submitted
 from rota.web.conditions import IF_MATCH, check_match
 from rota.web.masks import check_unmasked
 from rota.web.problems import Problem
-from rota.web.rights import Principal, Right
+from rota.web.rights import Principal, Right, is_own
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
+from rota.web.submitting import forbidden
 
 
 class CountQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +82,7 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
     changes.check()
     check_unmasked(call.body.args, "/args")
     run = await found_run(call)
-    _check_operates(call, run)
+    _check_operates(call, run, call.body.args)
     check_match(call.request, tag_of(run))
     if run.state is not State.QUEUED:
         raise _not_queued(run)
@@ -97,7 +98,7 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
 async def retry(call: Call[NoQuery, AgainBody]) -> Answer:
     """A second retry of a run with the same arguments is the same run."""
     run = await found_run(call)
-    _check_operates(call, run)
+    _check_operates(call, run, call.body.args)
     if not run.state.final:
         raise Problem(409, f"the run is {run.state}: only a run that has ended can be retried")
     change = call.body.args
@@ -141,9 +142,10 @@ async def delete(call: Call[NoteQuery, None]) -> Answer:
     return Answer(status=204)
 
 
-def _check_operates(call: Call[Any, Any], run: Run) -> None:
-    if not call.principal.may(Right.OPERATE, run.task):
-        raise Problem(403, f"{call.principal.name} needs the right {Right.OPERATE} for the task {run.task}")
+def _check_operates(call: Call[Any, Any], run: Run, args: object = None) -> None:
+    """`args`: what the caller wants to change in the arguments. Those of rota's own tasks say who asked for what."""
+    if not call.principal.may(Right.OPERATE, run.task) or (args and is_own(run.task)):
+        raise forbidden(call.principal, Right.OPERATE, run.task)
 
 
 PATH = f"{API}/runs/{{id}}"

@@ -24,8 +24,9 @@ from rota.views.values import record
 from rota.web.api.retries import Again, retry_from
 from rota.web.conditions import IF_MATCH, IF_NONE_MATCH, changed, check_match, tag, wants_new
 from rota.web.problems import Problem
-from rota.web.rights import Right
+from rota.web.rights import Right, is_own
 from rota.web.routes import API, Answer, Call, NoQuery, Route, Text, write
+from rota.web.submitting import forbidden
 
 PULL = "pull"
 """The executor of a task whose runs pull workers call."""
@@ -127,8 +128,8 @@ def spec_tag(spec: TaskSpec) -> str:
 
 async def put(call: Call[NoQuery, TaskBody]) -> Answer:
     name = call.path["name"]
-    if not call.principal.may(Right.WORK, name):
-        raise Problem(403, f"{call.principal.name} needs the right {Right.WORK} for the task {name}")
+    if is_own(name) or not call.principal.may(Right.WORK, name):
+        raise forbidden(call.principal, Right.WORK, name)
     try:
         spec = call.body.spec(name)
     except ValueError as error:
