@@ -9,7 +9,9 @@ from rota import Rota
 from rota.web import Principal, asgi
 from rota.web.inputs import BODY_LIMIT
 from rota.web.rights import ROLES, Right
+from rota.web.server import Place, credentials
 from rota.web.table import ROUTES
+from rota.web.tokens import Tokens
 from tests.web.conftest import HOST, Caller
 
 RUNS = "/api/v1/runs"
@@ -91,6 +93,23 @@ async def test_a_page_of_another_site_cannot_write_where_the_host_or_a_proxy_say
         ):
             answer = await http.post(RUNS, json={"task": "add", "args": {"a": 1}}, headers=headers)
             assert answer.status_code == status, headers
+
+
+async def test_a_made_up_token_opens_nothing_where_everybody_on_the_machine_may_come_in(app: Rota) -> None:
+    """A page whose name leads to this machine (DNS rebinding) may send any header. Only where nothing but a token lets
+    callers in does a token say that they are no such page."""
+    service = asgi(app, credentials(Place(), Tokens(), no_token=True).auth, hosts=[])
+    token, evil = {"Authorization": "Bearer made-up"}, {"Host": "evil.example:8100"}
+    page = {"Origin": "http://evil.example:8100", "Sec-Fetch-Site": "same-origin"}
+    async with app.client(), httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url=HOST) as http:
+        assert (await http.get(RUNS, headers=token | evil)).status_code == 421
+        assert (await http.get("/metrics", headers=token | evil)).status_code == 421
+        body = {"task": "add", "args": {"a": 1}}
+        assert (await http.post(RUNS, json=body, headers=token | evil | page)).status_code == 421
+        cross = token | {"Sec-Fetch-Site": "cross-site"}
+        assert (await http.post(RUNS, json=body, headers=cross)).status_code == 403
+        assert (await http.post(RUNS, json=body, headers=token)).status_code == 201, "a program that has a token set"
+        assert (await http.get(RUNS)).status_code == 200
 
 
 async def test_bodies_are_bounded_in_size_depth_and_kind(caller: Caller) -> None:

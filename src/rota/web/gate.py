@@ -109,7 +109,7 @@ class Gate:
 
     async def _pass(self, scope: Scope, receive: Receive, answer: Send, headers: Headers) -> None:
         try:
-            self._check_host(scope, headers)
+            await self._check_host(scope, headers)
             page = None if self._pages is None else self._pages.find(scope, headers, path_of(scope))
             if page is not None:
                 await page(scope, receive, answer)
@@ -120,11 +120,20 @@ class Gate:
             return
         await self._inner(scope, receive, answer)
 
-    def _check_host(self, scope: Scope, headers: Headers) -> None:
-        if bearer_of(headers) is not None or path_of(scope) in OPEN or self._hosts is None:
+    async def _check_host(self, scope: Scope, headers: Headers) -> None:
+        if self._hosts is None or path_of(scope) in OPEN or host_of(headers) in self._hosts:
             return
-        if host_of(headers) not in self._hosts:
+        if not await self._is_by_bearer(scope, headers):
             raise Problem(421, "this service does not answer to that name: start it with --allowed-host")
+
+    async def _is_by_bearer(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether only a bearer token can let the caller in, which no page of another site has. With
+        --no-token, and where the host knows its visitors by something else, any page could make one up."""
+        if bearer_of(headers) is None:
+            return False
+        others = [pair for pair in scope["headers"] if pair[0].lower() != b"authorization"]
+        found = self._auth({**scope, "headers": others})
+        return (await found if isinstance(found, Awaitable) else found) is None
 
     async def _let_in(self, scope: Scope, headers: Headers) -> Principal | None:
         """Return who calls; None for a path that is open to everybody. Raises Problem."""
@@ -132,7 +141,7 @@ class Gate:
         if bearer is None and (path_of(scope) in OPEN or path_of(scope).startswith(PROBLEMS)):
             return None
         login = path_of(scope) == LOGIN and scope["method"] == "POST"
-        if bearer is None and scope["method"] not in SAFE:
+        if scope["method"] not in SAFE and not await self._is_by_bearer(scope, headers):
             check_origin(scope, headers, strict="cookie" in headers and not login)
         if login:
             return None
