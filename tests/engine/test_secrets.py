@@ -10,7 +10,7 @@ import pytest
 from rota import InvalidOptions, Rota, Secret, State
 from rota.domain.secrets import secret_names
 from rota.task import definition_of
-from rota.views.runs import result_view, run_view
+from rota.views.runs import logs_view, result_view, run_view
 from rota.views.schedules import args_of
 from tests.web.conftest import Caller
 from tests.web.conftest import caller as caller
@@ -88,6 +88,32 @@ async def test_errors_and_log_lines_have_no_secret(app: Rota, caplog: pytest.Log
     for text in (failed.error.message, failed.error.traceback, str(failed.attempts), caplog.text):
         assert CARD not in text
         assert PIN not in text
+
+
+async def test_texts_hide_what_names_say_is_a_secret(app: Rota, caplog: pytest.LogCaptureFixture) -> None:
+    """As the arguments do: nobody has to mark a password. A number is rather a count than a secret."""
+    caplog.set_level(logging.INFO)
+
+    @app.task(logs=True)
+    def log_in(user: str, password: str, options: dict[str, object], max_tokens: int = 4096) -> None:
+        logging.getLogger("shop").warning("trying %s", password)
+        raise ValueError(f"{user} with {password}, {options} and {max_tokens} is refused")
+
+    options = {"api_key": {"value": "AKIA-99-11"}, "retries": 1000}
+    run = await app.tasks["log_in"].submit("ada", "tr0ub4dor", options)
+    async with app:
+        await app.client().ended(run.id)
+    failed = await run.refresh()
+    assert failed.error is not None
+    words = "ada with ***, {'api_key': {'value': '***'}, 'retries': 1000} and 4096 is refused"
+    assert failed.error.message == words
+    attempt = failed.attempts[-1]
+    rota_says = "".join(record.getMessage() for record in caplog.records if record.name == "rota")
+    assert "is refused" in rota_says
+    for text in (failed.error.traceback, str(attempt), str(logs_view(failed)), rota_says):
+        assert "tr0ub4dor" not in text
+        assert "AKIA-99-11" not in text
+    assert "trying ***" in str(logs_view(failed))
 
 
 async def test_a_retry_a_schedule_and_a_submit_by_name_hide_the_same(app: Rota) -> None:

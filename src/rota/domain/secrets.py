@@ -125,27 +125,32 @@ def _names(value: object) -> set[str]:
 
 
 def secret_values(args: bytes, names: Sequence[str]) -> list[str]:
-    """Return the texts and numbers that are secrets, the longest first."""
+    """Return the texts and numbers that are secrets, the longest first: all under one of `names`, and the texts under
+    names that say so themselves. Their numbers are rather counts, as that of `max_tokens`."""
+    if not names and SAYS_SECRET.search(args.decode(errors="replace")) is None:
+        return []
     found: set[str] = set()
     try:
-        _collect(msgspec.json.decode(args), names, False, found)
+        _collect(msgspec.json.decode(args), names, (), found)
     except (ValueError, RecursionError):
         return []
     return sorted((text for text in found if len(text) >= SHORTEST), key=len, reverse=True)
 
 
-def _collect(value: object, names: Sequence[str], secret: bool, found: set[str]) -> None:
+def _collect(value: object, names: Sequence[str], kinds: tuple[type, ...], found: set[str]) -> None:
+    """Add what is secret of a value whose secrets are of `kinds`; none: it is not secret."""
     match value:
         case dict():
             for name, item in cast("dict[str, object]", value).items():
-                _collect(item, names, secret or name in names, found)
+                inner = (str, int, float) if name in names else kinds
+                _collect(item, names, inner or ((str,) if SAYS_SECRET.search(name) else ()), found)
         case list():
             for item in cast("list[object]", value):
-                _collect(item, names, secret, found)
+                _collect(item, names, kinds, found)
         case bool() | None:
             pass
         case _:
-            if secret:
+            if isinstance(value, kinds):
                 found.add(str(value))
 
 

@@ -70,14 +70,19 @@ class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
     trace: str = ""
     """The span of the call, as a `traceparent`."""
 
+    @property
+    def has_text(self) -> bool:
+        """Whether the handler, or an exception of it, has written anything that people read."""
+        return bool(self.error is not None or self.note is not None or self.warnings or self.log)
+
 
 def without_secrets(settlement: Settlement, body: bytes, args: bytes) -> Settlement:
     """Return the settlement of a run with this body, called with these arguments, with `***` for each of its secrets in
-    the error, the warnings, the progress and the log."""
-    names = secrets_of(body)
-    if not names:
+    the error, the warnings, the progress and the log: those that are marked, and those whose names say so."""
+    values = secret_values(args, secrets_of(body)) if settlement.has_text else []
+    if not values:
         return settlement
-    values, error, note = secret_values(args, names), settlement.error, settlement.note
+    error, note = settlement.error, settlement.note
     if error is not None:
         message, trace = scrubbed(error.message, values), scrubbed(error.traceback, values)
         error = Failure(error.type, message, trace)

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, TimedOut, settlement_of
 from rota.domain.run import Failure, Run
-from rota.domain.secrets import SECRETS
 from rota.domain.settlement import without_secrets
 from rota.domain.tail import Tail
 from rota.domain.text import plural
@@ -136,7 +135,7 @@ class Calls:
         settlement = settlement_of(run, outcome, seconds, context.note(), context.warnings)
         if context.tail is not None:
             settlement = replace(settlement, log=context.log)
-        if SECRETS in run.body:
+        if settlement.has_text:
             settlement = without_secrets(settlement, run.body, seat.args)
         if seat.span is not None:
             settlement = replace(settlement, trace=traceparent(seat.span))
