@@ -84,6 +84,17 @@ async def test_an_instant_has_an_offset(caller: Caller) -> None:
     assert answer.json()["errors"] == [{"pointer": "/at", "detail": "Expected `datetime` with a timezone component"}]
 
 
+@pytest.mark.parametrize("moment", ["2027-01-01T00:00:00", "0001-01-01T00:00:00", "0001-01-01T00:00:00Z"])
+@pytest.mark.parametrize("name", ["since", "until"])
+async def test_an_instant_of_a_filter_is_none_of_the_zone_of_the_server(name: str, moment: str, caller: Caller) -> None:
+    http = caller()
+    for path in (RUNS, f"{RUNS}/count"):
+        answer = await http.get(path, params={name: moment})
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"?{name}"), path
+    answer = await http.post("/api/v1/operations", json={"action": "cancel", "filter": {name: moment}})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/filter/{name}")
+
+
 async def test_a_run_of_a_batch_that_does_not_even_fit_harms_no_other(caller: Caller) -> None:
     good = {"task": "add", "args": {"a": 1}}
     bad = [{"task": "add", "args": [1]}, {"task": "add", "colour": 1}, 7, {"task": "add", "args": {"a": "x"}}]

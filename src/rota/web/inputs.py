@@ -142,16 +142,18 @@ def _place(error: msgspec.ValidationError) -> tuple[str, list[str]]:
     return found["what"], steps if field is None else [*steps, field["name"]]
 
 
-def unix(moment: datetime, name: str) -> float:
-    """Return an instant of a request as Unix seconds. In a query, msgspec lets a number pass as an instant without an
-    offset: that is refused here too."""
+def unix(moment: datetime, name: str, place: str | None = None) -> float:
+    """Return an instant of a request as Unix seconds; `place` says where it stands, if that is not `?name`. In a query,
+    msgspec lets a number pass as an instant without an offset: that is refused here too."""
+    words = None
     if moment.tzinfo is None:
         words = f"{name}: an instant has its offset, or Z: 2027-01-01T09:00:00Z"
-        raise Problem(422, words, errors=[Flaw(f"?{name}", words)])
-    try:
-        return instant(moment, name)
-    except (TypeError, ValueError) as error:
-        raise Problem(422, str(error)) from None
+    else:
+        try:
+            return instant(moment, name)
+        except (TypeError, ValueError):
+            words = f"{name}: an instant from 1970 to 9999"
+    raise Problem(422, words, errors=[Flaw(place or f"?{name}", words)])
 
 
 def _takes_many(hint: object) -> bool:

@@ -53,7 +53,7 @@ class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def query(self) -> RunQuery:
         if (self.filter is None) is (self.ids is None):
             raise Problem(422, "which runs? Give filter, or ids")
-        return checked(RunQuery(ids=self.ids) if self.filter is None else self.filter.query(limit=1))
+        return checked(RunQuery(ids=self.ids) if self.filter is None else self.filter.query(1, within="/filter/"))
 
     @property
     def expected(self) -> int | None:

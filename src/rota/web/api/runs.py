@@ -26,6 +26,7 @@ from rota.views.shapes import INSTANT, Schema, listing, shape_of
 from rota.views.values import iso
 from rota.web.conditions import IF_NONE_MATCH, tag
 from rota.web.cursors import opened, sealed
+from rota.web.inputs import unix
 from rota.web.masks import shown_run
 from rota.web.problems import Problem
 from rota.web.rights import Principal, Right
@@ -69,12 +70,13 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise Problem(403, words, extra={"right": Right.PAYLOAD})
         return self
 
-    def query(self, limit: int, cursor: str | None = None) -> RunQuery:
+    def query(self, limit: int, cursor: str | None = None, within: str = "?") -> RunQuery:
+        """Return the query of the store. `within`: where the filter stands in the request, for what is wrong in it."""
         given = {name: getattr(self, name) for name in Filter.__struct_fields__}
         for name in ("task", "queue"):
             given[name] = given[name] or None  # none named: any, which is no condition
         for name in ("since", "until"):
-            given[name] = None if given[name] is None else given[name].timestamp()
+            given[name] = None if given[name] is None else unix(given[name], name, f"{within}{name}")
         return RunQuery(**given, limit=limit, cursor=cursor, brief=True)
 
 

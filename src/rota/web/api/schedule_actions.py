@@ -50,7 +50,7 @@ async def pause(call: Call[NoQuery, PauseBody]) -> Answer:
     found, _ = await found_schedule(call, Right.OPERATE)
     body = call.body
     if body.until is not None:
-        unix(body.until, "until")  # refuses an instant that no clock has
+        unix(body.until, "until", "/until")  # refuses an instant that no clock has
     schedules = call.app.schedules
     return Answer(Switched(await schedules.pause(found.id, body.note, call.principal.name, until=body.until)))
 
@@ -72,7 +72,7 @@ async def backfill(call: Call[NoQuery, BackfillBody]) -> Answer:
     found, now = await found_schedule(call, Right.OPERATE)
     check_working(found)
     body = call.body
-    first, last = unix(body.start, "from"), unix(body.end, "to")
+    first, last = unix(body.start, "from", "/from"), unix(body.end, "to", "/to")
     if last > now:
         raise Problem(422, "to lies ahead: a backfill makes runs of ticks that have passed")
     try:

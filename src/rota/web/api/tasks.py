@@ -138,7 +138,7 @@ async def why(call: Call[About, None]) -> Answer:
 
 async def pause(call: Call[NoQuery, TaskPauseBody]) -> Answer:
     until = call.body.until
-    return await _switch(call, Command.PAUSE, None if until is None else unix(until, "until"))
+    return await _switch(call, Command.PAUSE, None if until is None else unix(until, "until", "/until"))
 
 
 async def resume(call: Call[NoQuery, SwitchBody]) -> Answer:

@@ -29,7 +29,9 @@ async def explain(call: Call[NoQuery, TriggerBody]) -> Answer:
     trigger, zone = read_trigger(body.text, tz)
     if body.tz is None and (named := own_zone(trigger)) is not None:
         zone = ZoneInfo(named)  # a time of a place is shown by the clock of that place
-    now = datetime.fromtimestamp(await call.client.now() if body.after is None else unix(body.after, "after"), UTC)
+    now = datetime.fromtimestamp(
+        await call.client.now() if body.after is None else unix(body.after, "after", "/after"), UTC
+    )
     # in a thread, because a search through excluded fires may take a while
     return Answer(await asyncio.to_thread(trigger_view, trigger, zone, tz, now, body.count))
 
