@@ -92,6 +92,24 @@ async def test_a_cursor_belongs_to_its_filter(caller: Caller) -> None:
         assert (await http.get(RUNS, params={"cursor": "non~sense"})).status_code == 400
 
 
+async def test_a_cursor_of_every_list_belongs_to_its_filter(caller: Caller) -> None:
+    async with caller() as http:
+        for id in ("a~b", "c", "d"):
+            body = {"trigger": "daily 09:00", "task": "add", "args": {"a": 1}}
+            assert (await http.put(f"/api/v1/schedules/{id}", json=body)).status_code == 201
+            run = await submitted(http)
+            await http.post("/api/v1/operations", json={"action": "pause", "ids": [run], "dry_run": False})
+        for path, narrower in (("schedules", {"task": "add"}), ("audit", {"by": "admin"}), ("operations", None)):
+            first = (await http.get(f"/api/v1/{path}", params={"limit": 1})).json()
+            following = {"limit": 1, "cursor": first["next"]}
+            second = (await http.get(f"/api/v1/{path}", params=following)).json()
+            assert first["items"][0]["id"] != second["items"][0]["id"], path
+            if narrower is not None:
+                other = await http.get(f"/api/v1/{path}", params=following | narrower)
+                assert (other.status_code, other.json()["errors"][0]["pointer"]) == (400, "?cursor"), path
+            assert (await http.get(f"/api/v1/{path}", params={"cursor": "nonsense"})).status_code == 422
+
+
 async def test_a_submit_that_prefers_to_wait_gets_the_end(app: Rota, caller: Caller) -> None:
     async with caller() as http, app:
         answer = await http.post(RUNS, json={"task": "add", "args": {"a": 2}}, headers={"Prefer": "wait=30"})

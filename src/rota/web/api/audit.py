@@ -11,6 +11,7 @@ from rota.store import AuditEntry
 from rota.views.audit import AuditFilter, AuditView, audit_views
 from rota.views.shapes import listing, shape_of
 from rota.views.values import iso
+from rota.web.cursors import opened, sealed
 from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right
@@ -50,13 +51,14 @@ async def _found(call: Call[Any, None]) -> tuple[float, list[AuditView]]:
 
 async def audit(call: Call[AuditListed, None]) -> Answer:
     now, found = await _found(call)
-    if call.query.cursor is not None:
+    if (after := opened(call.query)) is not None:
         places = {view.id: place for place, view in enumerate(found)}
-        if call.query.cursor not in places:
+        if after not in places:
             raise Problem(422, "the cursor is not where a list of these entries ended: begin again")
-        found = found[places[call.query.cursor] + 1 :]
+        found = found[places[after] + 1 :]
     items = found[: call.query.limit]
-    return Answer({"items": items, "next": items[-1].id if len(found) > len(items) else None, "now": iso(now)})
+    following = sealed(items[-1].id, call.query) if len(found) > len(items) else None
+    return Answer({"items": items, "next": following, "now": iso(now)})
 
 
 async def export(call: Call[AuditQuery, None]) -> Answer:

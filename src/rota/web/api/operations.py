@@ -15,6 +15,7 @@ from rota.views.shapes import listing, shape_of
 from rota.views.values import iso
 from rota.web.api.run_changes import visible
 from rota.web.api.runs import RUN, Changed, Filter, shown
+from rota.web.cursors import opened, sealed
 from rota.web.problems import Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteBody, Route, Text, get, post
@@ -104,9 +105,9 @@ def _may_see(call: Call[Any, Any], run: Run) -> bool:
 
 
 async def operations(call: Call[OperationsQuery, None]) -> Answer:
-    page = await call.client.runs(RunQuery(task=OPERATION, limit=call.query.limit, cursor=call.query.cursor))
+    page = await call.client.runs(RunQuery(task=OPERATION, limit=call.query.limit, cursor=opened(call.query)))
     items = [operation_view(run) for run in page.runs if _may_see(call, run)]
-    return Answer({"items": items, "next": page.cursor, "now": iso(page.now)})
+    return Answer({"items": items, "next": sealed(page.cursor, call.query), "now": iso(page.now)})
 
 
 async def operation(call: Call[NoQuery, None]) -> Answer:

@@ -32,6 +32,7 @@ from rota.views.triggers import read_trigger, schedule_findings
 from rota.views.values import Record, iso, record
 from rota.web.api.retries import Again, retry_from
 from rota.web.conditions import IF_MATCH, IF_NONE_MATCH, changed, check_match, tag, wants_new
+from rota.web.cursors import opened, sealed
 from rota.web.masks import check_unmasked, masked
 from rota.web.problems import Flaw, Problem
 from rota.web.rights import Right
@@ -59,7 +60,7 @@ class ScheduleQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     q: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     last: Annotated[int, Meta(ge=0, le=FIRINGS_KEPT)] = 0
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
-    cursor: Annotated[str, Meta(max_length=1000, pattern="^[^\\x00]*$")] | None = None
+    cursor: Annotated[str, Meta(max_length=1100, pattern="^[^\\x00]*$")] | None = None
 
     def takes(self, schedule: Schedule) -> bool:
         places = (schedule.id, schedule.task, schedule.trigger)
@@ -165,7 +166,7 @@ async def _findings(call: Call[Any, Any], schedule: Schedule, now: float) -> lis
 
 async def schedules(call: Call[ScheduleQuery, None]) -> Answer:
     query, found = call.query, list[Schedule]()
-    after, looked = query.cursor or "", 0
+    after, looked = opened(query) or "", 0
     while True:
         page = await call.client.rows(Schedule, RowQuery(task=query.task, after=after, limit=PAGE))
         for schedule in page.items:
@@ -178,7 +179,7 @@ async def schedules(call: Call[ScheduleQuery, None]) -> Answer:
             break
     facts = await facts_of(call.client, found, call.app.settings.tz, page.now, max(1, query.last))
     items = [_row(each, query.last) for each in facts]
-    return Answer({"items": items, "next": after if page.items else None, "now": iso(page.now)})
+    return Answer({"items": items, "next": sealed(after if page.items else None, query), "now": iso(page.now)})
 
 
 def _row(facts: Facts, last: int) -> Record:
