@@ -44,6 +44,7 @@ ITEMS = {
     "get_errors": "ErrorGroup",
     "get_timeline": "TimelineRow",
     "get_doctor": "Check",
+    "get_runs_id_log": "AttemptLog",
     "post_flows_name_start": "Started",
 }
 """Operations whose answer is a list, and the name of an item."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from datetime import datetime
 
 import httpx
 import pytest
@@ -16,6 +17,13 @@ from rota.web.rights import ROLES
 HOST = "http://localhost"
 
 Caller = Callable[..., httpx.AsyncClient]
+
+
+def told(answer: httpx.Response) -> dict[str, object]:
+    """Return what a route answers, without the store's time, which every object has that needed the store."""
+    found: dict[str, object] = answer.json()
+    assert datetime.fromisoformat(str(found.pop("now"))).tzinfo is not None
+    return found
 
 
 def by_role(scope: Scope) -> Principal | None:

@@ -80,6 +80,34 @@ async def test_a_reader_that_has_the_version_gets_304(caller: Caller) -> None:
         assert (await http.get(path, headers={"If-None-Match": tag})).status_code == 200
 
 
+async def test_every_object_says_what_time_it_is_in_the_store(caller: Caller) -> None:
+    """Whoever shows "in 5 minutes" needs the clock that decides; lists have it, too, and all have the same fields."""
+    async with caller() as http:
+        before = (await http.get(RUNS)).json()["now"]
+        id = await submitted(http)
+        body = {"trigger": "daily 09:00", "task": "add", "args": {"a": 1}}
+        answers = [
+            await http.put("/api/v1/schedules/s", json=body),
+            await http.patch(f"{RUNS}/{id}", json={"priority": 1}),
+            await http.post(f"{RUNS}/{id}/pause", json={}),
+            await http.post(RUNS, json={"task": "add", "args": {"a": 1}}),
+        ]
+        asked = (f"runs/{id}", f"runs/{id}/why", "tasks/add", "schedules/s", "runs/count", "scale")
+        answers += [await http.get(f"/api/v1/{path}") for path in asked]
+        lists = [
+            await http.post(f"{RUNS}/batch", json={"runs": [{"task": "add", "args": {"a": 1}}, {}]}),
+            await http.post(f"{RUNS}/batch", json={"runs": []}),
+            await http.get(f"{RUNS}/{id}/log"),
+        ]
+        for answer in (*answers, *lists):
+            assert "now" in answer.json(), f"{answer.request.method} {answer.request.url}"
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", answer.json()["now"]), answer.text
+            assert answer.json()["now"] >= before
+        assert [{*answer.json()} for answer in lists] == [{"items", "next", "now"}] * 3
+        schema = (await http.get("/api/v1/tasks/add/schema")).json()
+        assert "now" not in schema, "a schema is nothing but a schema"
+
+
 async def test_a_cursor_belongs_to_its_filter(caller: Caller) -> None:
     async with caller() as http:
         ids = [await submitted(http) for _ in range(3)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rota import Rota
 from rota.store import AuditEntry
-from tests.web.conftest import Caller
+from tests.web.conftest import Caller, told
 
 API = "/api/v1"
 
@@ -75,10 +75,10 @@ async def test_every_change_of_a_schedule_and_of_a_task_is_audited(app: Rota, ca
     hourly = {"trigger": "cron 0 * * * * UTC", "task": "add", "args": {"a": 1}}
     assert (await http.put(f"{API}/schedules/s", json=hourly)).status_code == 201
     paused = await http.post(f"{API}/schedules/s/pause", json={"until": "2099-01-01T00:00:00Z", "note": "deploy"})
-    assert paused.json() == {"changed": True}
+    assert told(paused) == {"changed": True}
     assert (await http.post(f"{API}/audit/{paused.headers['Rota-Audit']}/undo", json={})).json()["done"] == 1
     for verb, body in (("pause", {"until": "2099-01-01T00:00:00Z"}), ("resume", {}), ("pause", {}), ("resume", {})):
-        assert (await http.post(f"{API}/schedules/s/{verb}", json=body)).json() == {"changed": True}
+        assert told(await http.post(f"{API}/schedules/s/{verb}", json=body)) == {"changed": True}
     run = await http.post(f"{API}/schedules/s/run-now", json={})
     assert (await http.delete(f"{API}/schedules/s")).status_code == 204
     assert (await http.put(f"{API}/tasks/resize", json={"note": "new"})).status_code == 201

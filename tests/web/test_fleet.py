@@ -5,7 +5,7 @@ from typing import Any
 from rota import Activity, Rota
 from rota.store import ClaimRequest, Report, Stall, Tally
 from tests.requirement import requirement
-from tests.web.conftest import Caller
+from tests.web.conftest import Caller, told
 
 API = "/api/v1"
 
@@ -18,10 +18,8 @@ async def test_a_worker_is_seen_quietened_and_stopped(app: Rota, caller: Caller)
         (name,) = [each["name"] for each in (await http.get(f"{API}/workers")).json()["items"]]
         assert (await http.get(f"{API}/workers/{name}")).json()["standing"] == "idle"
         quiet = await http.post(f"{API}/workers/{name}/quiet", json={"note": "look"})
-        assert (quiet.status_code, quiet.json()) == (
-            202,
-            {"worker": name, "changed": True, "quiet": True, "stop": False},
-        )
+        assert quiet.status_code == 202
+        assert told(quiet) == {"worker": name, "changed": True, "quiet": True, "stop": False}
         assert (await http.get(f"{API}/workers/{name}")).json()["quiet"] is True
         assert (await http.post(f"{API}/workers/{name}/resume", json={})).json()["quiet"] is False
         assert (await caller("operator:add").post(f"{API}/workers/{name}/stop", json={})).status_code == 403
@@ -86,21 +84,21 @@ async def test_a_decision_says_who_and_why(caller: Caller) -> None:
 
 async def test_one_key_of_a_task_is_paused_and_resumed(caller: Caller) -> None:
     http = caller("operator")
-    assert (await http.post(f"{API}/tasks/add/pause", json={"key": "7"})).json() == {"changed": True}
+    assert told(await http.post(f"{API}/tasks/add/pause", json={"key": "7"})) == {"changed": True}
     assert (await http.get(f"{API}/tasks/add")).json()["paused_keys"] == ["7"]
-    assert (await http.post(f"{API}/tasks/add/resume", json={"key": "7"})).json() == {"changed": True}
+    assert told(await http.post(f"{API}/tasks/add/resume", json={"key": "7"})) == {"changed": True}
 
 
 async def test_a_task_is_paused_until_an_instant(caller: Caller) -> None:
     http, path = caller("operator"), f"{API}/tasks/add/pause"
-    assert (await http.post(path, json={"until": "2100-01-01T00:00:00Z", "note": "disk"})).json() == {"changed": True}
+    assert told(await http.post(path, json={"until": "2100-01-01T00:00:00Z", "note": "disk"})) == {"changed": True}
     found = (await http.get(f"{API}/tasks/add")).json()
     assert (found["paused"], found["paused_until"]) == (True, "2100-01-01T00:00:00.000000Z")
     for wrong in ({"until": "2020-01-01T00:00:00Z"}, {"until": "2100-01-01T00:00:00Z", "key": "7"}):
         assert (await http.post(path, json=wrong)).status_code == 422
     assert (await http.post(path, json={"until": "2100-01-01T00:00:00"})).status_code == 422, "without a zone"
     assert (await http.post(f"{API}/tasks/add/resume", json={"until": "2100-01-01T00:00:00Z"})).status_code == 422
-    assert (await http.post(path, json={})).json() == {"changed": True}
+    assert told(await http.post(path, json={})) == {"changed": True}
     assert (await http.get(f"{API}/tasks/add")).json()["paused_until"] is None
 
 

@@ -65,7 +65,8 @@ async def test_an_assistant_writes_only_when_told_and_is_recorded(app: Rota) -> 
     async with app.client():
         writer = Assistant(app, write=True)
         _, made = await writer.use("submit", task="add", args={"a": 1})
-        assert await writer.use("pause_task", name="add", note="looks broken") == (False, {"changed": True})
+        refused, paused = await writer.use("pause_task", name="add", note="looks broken")
+        assert (refused, paused["changed"]) == (False, True)
         _, cancelled = await writer.use("cancel_run", id=made["run"])
         assert cancelled["state"] == "cancelled"
         _, decided = await writer.use("decisions", task="add")

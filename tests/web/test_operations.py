@@ -4,7 +4,7 @@ import msgspec
 
 from rota import Operated, Rota
 from rota.client.operations import Operation, Reached, perform
-from tests.web.conftest import Caller
+from tests.web.conftest import Caller, told
 
 RUNS, OPERATIONS = "/api/v1/runs", "/api/v1/operations"
 
@@ -73,7 +73,7 @@ async def test_an_operation_that_waits_is_stopped(caller: Caller) -> None:
     ids = await submitted(caller, 2)
     http = caller()
     made = (await http.post(OPERATIONS, json={"action": "pause", "ids": ids, "dry_run": False})).json()["id"]
-    assert (await http.post(f"{OPERATIONS}/{made}/stop", json={})).json() == {"changed": True, "state": "cancelled"}
+    assert told(await http.post(f"{OPERATIONS}/{made}/stop", json={})) == {"changed": True, "state": "cancelled"}
     assert (await http.post(f"{OPERATIONS}/{made}/stop", json={})).status_code == 409
     assert (await http.get(f"{OPERATIONS}/{ids[0]}")).status_code == 404
 

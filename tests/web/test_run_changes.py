@@ -4,7 +4,7 @@ import msgspec
 
 from rota import Rota
 from rota.testing import StoreClock
-from tests.web.conftest import Caller
+from tests.web.conftest import Caller, told
 
 RUNS = "/api/v1/runs"
 
@@ -18,7 +18,7 @@ async def test_runs_are_counted_up_to_a_bound(caller: Caller) -> None:
         await made(caller)
     await made(caller, task="greet", args={"user": "ada"})
     http = caller()
-    count = (await http.get(f"{RUNS}/count", params={"state": "queued"})).json()
+    count = told(await http.get(f"{RUNS}/count", params={"state": "queued"}))
     assert count == {"count": 4, "more": False, "groups": None}
     count = (await http.get(f"{RUNS}/count", params={"at_most": 2, "group_by": "task"})).json()
     assert (count["count"], count["more"]) == (2, True)

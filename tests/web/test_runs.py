@@ -7,7 +7,7 @@ from rota.domain.run import Run
 from rota.store import RunQuery
 from rota.web.api.runs import Filter
 from tests.requirement import requirement
-from tests.web.conftest import Caller
+from tests.web.conftest import Caller, told
 
 RUNS = "/api/v1/runs"
 
@@ -24,7 +24,7 @@ async def test_a_run_is_submitted_and_its_result_read(app: Rota, caller: Caller)
     async with app:
         ended = (await http.get(where, params={"wait": 30})).json()
     assert ended["state"] == "succeeded"
-    assert (await http.get(f"{where}/result")).json() == {"result": 5}
+    assert told(await http.get(f"{where}/result")) == {"result": 5}
 
 
 async def test_an_equal_run_is_refused_with_the_run_in_the_way(caller: Caller) -> None:
@@ -137,7 +137,7 @@ async def test_a_waiting_run_is_paused_resumed_cancelled_and_retried(caller: Cal
     id = (await http.post(RUNS, json={"task": "add", "args": {"a": 1}})).json()["run"]
     for verb, state in (("pause", "paused"), ("resume", "queued"), ("cancel", "cancelled")):
         answer = await http.post(f"{RUNS}/{id}/{verb}", json={"note": "because"})
-        assert (answer.status_code, answer.json()) == (200, {"changed": True, "state": state})
+        assert (answer.status_code, told(answer)) == (200, {"changed": True, "state": state})
     assert (await http.post(f"{RUNS}/{id}/cancel", json={})).status_code == 409
     again = await http.post(f"{RUNS}/{id}/retry", json={})
     assert again.status_code == 201
@@ -152,7 +152,7 @@ async def test_secrets_are_masked_and_payloads_need_their_right(app: Rota, calle
     assert (await viewer.get(f"{RUNS}/{id}")).json()["args"] is None
     async with app:
         assert (await viewer.get(f"{RUNS}/{id}", params={"wait": 30})).json()["result"] is None
-    assert (await admin.get(f"{RUNS}/{id}/result")).json() == {"result": {"hello": "ada", "api_key": "***"}}
+    assert told(await admin.get(f"{RUNS}/{id}/result")) == {"result": {"hello": "ada", "api_key": "***"}}
     assert (await viewer.get(f"{RUNS}/{id}/result")).status_code == 403
 
 

@@ -11,7 +11,7 @@ from rota.store import ClaimRequest, Report, Tally
 from rota.store.reports import bucket
 from rota.testing import StoreClock
 from tests.requirement import requirement
-from tests.web.conftest import Caller
+from tests.web.conftest import Caller, told
 
 SCHEDULES = "/api/v1/schedules"
 REPORT = {"trigger": "daily 09:00 Europe/Paris", "task": "add", "args": {"a": 1}}
@@ -92,12 +92,12 @@ async def test_a_pause_ends_by_itself(caller: Caller) -> None:
     await http.put(path, json=REPORT)
     assert (await http.get(path)).json()["paused_until"] is None
     paused = await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00Z"})
-    assert (paused.status_code, paused.json()) == (200, {"changed": True})
+    assert (paused.status_code, told(paused)) == (200, {"changed": True})
     shown = (await http.get(path)).json()
     assert (shown["state"], shown["paused_until"]) == ("active", "2100-01-01T08:00:00.000000Z")
     assert shown["next_at"] == shown["paused_until"]
     assert (await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00"})).status_code == 422
-    assert (await http.post(f"{path}/resume", json={})).json() == {"changed": True}
+    assert told(await http.post(f"{path}/resume", json={})) == {"changed": True}
     assert (await http.get(path)).json()["paused_until"] is None
 
 
@@ -112,7 +112,7 @@ async def test_a_schedule_of_the_code_is_changed_in_the_code(app: Rota, caller: 
     taken = await http.put(f"{SCHEDULES}/nightly", json=REPORT, headers={"If-Match": tag})
     assert (taken.status_code, app.settings.name in taken.json()["detail"]) == (409, True)
     assert (await http.delete(f"{SCHEDULES}/nightly")).status_code == 409
-    assert (await http.post(f"{SCHEDULES}/nightly/pause", json={})).json() == {"changed": True}
+    assert told(await http.post(f"{SCHEDULES}/nightly/pause", json={})) == {"changed": True}
 
 
 async def test_a_wrong_schedule_is_refused_with_what_is_wrong(caller: Caller) -> None:

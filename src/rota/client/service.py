@@ -33,6 +33,12 @@ class Answered:
     def json(self) -> Any:
         return msgspec.json.decode(self.body) if self.body else None
 
+    def record(self) -> dict[str, Any]:
+        """Return the object of the answer without `now`, the store's time, which every answer has."""
+        found: dict[str, Any] = self.json() or {}
+        found.pop("now", None)
+        return found
+
 
 class Service:
     """Sends requests to one service. Each has a connection of its own, so that any thread may send."""

@@ -18,8 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.client.audit import Author, acting
+from rota.client.watched import StoreTime, store_time
 from rota.errors import InvalidOptions, RotaError
 from rota.pull.pulling import Pulling
+from rota.views.values import iso
 from rota.web.authors import Refusals, action_of, author_of, is_audited
 from rota.web.conditions import is_known
 from rota.web.control_room import Pages
@@ -157,6 +159,7 @@ def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]], pulling: Pulling) ->
         if route is None:
             raise Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
         request.state.route = route.template
+        store_time.set(StoreTime())
         return _response(request, await _call(app, route, request, pulling))
 
     return answer
@@ -230,13 +233,22 @@ def _response(request: Request, answer: Answer) -> Response:
         return Response(status_code=304, headers=dict(answer.headers))
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
-    body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
+    body = answer.body if isinstance(answer.body, bytes) else _json(answer.body)
     headers = {"Content-Type": "application/json", **answer.headers}
     if len(body) > PACKED_FROM:
         headers["Vary"] = "Accept-Encoding"
         if "gzip" in request.headers.get("accept-encoding", ""):
             body, headers["Content-Encoding"] = gzip.compress(body, PACKED_HOW, mtime=0), "gzip"
     return Response(body, answer.status, headers)
+
+
+def _json(body: object) -> bytes:
+    """Return JSON. An object says what time it was in the store, whose clock alone decides what is past."""
+    text, told = msgspec.json.encode(body), store_time.get()
+    has_now = "now" in body if isinstance(body, dict) else hasattr(body, "now")
+    if has_now or told is None or told.now is None or not text.startswith(b"{"):
+        return text
+    return b'%b%b"now":"%b"}' % (text[:-1], b"" if text == b"{}" else b",", iso(told.now).encode())
 
 
 def _problem(request: Request, problem: Problem) -> Response:

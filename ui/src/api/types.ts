@@ -78,6 +78,8 @@ export interface Batch {
 
 export interface BatchAnswer {
   items: BatchItem[];
+  next: null;
+  now: string;
 }
 
 export interface BatchItem {
@@ -356,6 +358,12 @@ export interface GetRunsAnswer {
   searched_back_to?: string | null;
 }
 
+export interface GetRunsIdLogAnswer {
+  items: AttemptLog[];
+  next: string | null;
+  now: string;
+}
+
 export interface GetSchedulesAnswer {
   items: ScheduleRow[];
   next: string | null;
@@ -504,10 +512,6 @@ export interface Listed {
 
 export interface LoginBody {
   token: string;
-}
-
-export interface LogsAnswer {
-  items: AttemptLog[];
 }
 
 export interface Mark {
@@ -1490,7 +1494,7 @@ export interface Routes {
   "GET /runs/{id}": { query: { wait?: number; since_fence?: number | null }; body: null; answer: Run };
   "PATCH /runs/{id}": { query: NoQuery; body: RunPatch; answer: Run };
   "DELETE /runs/{id}": { query: { note?: string | null }; body: null; answer: null };
-  "GET /runs/{id}/log": { query: NoQuery; body: null; answer: LogsAnswer };
+  "GET /runs/{id}/log": { query: NoQuery; body: null; answer: GetRunsIdLogAnswer };
   "GET /runs/{id}/result": { query: NoQuery; body: null; answer: Record<string, unknown> };
   "GET /runs/{id}/why": { query: NoQuery; body: null; answer: Why };
   "POST /runs/{id}/cancel": { query: NoQuery; body: NoteBody; answer: Changed };

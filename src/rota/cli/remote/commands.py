@@ -82,7 +82,7 @@ def _stats(service: Service, given: Given, show: Show) -> None:
 
 def _one(path: str) -> Remote:
     def show_one(service: Service, given: Given, show: Show) -> None:
-        found = service.send("GET", f"{API}/{path}/{path_part(next(iter(given.values())))}").json()
+        found = service.send("GET", f"{API}/{path}/{path_part(next(iter(given.values())))}").record()
         show.document(found, lambda: _lines(found))
 
     return show_one
@@ -104,7 +104,7 @@ def _act(action: str) -> Remote:
         for id in ids:
             path = f"{API}/runs/{path_part(id)}{end}"
             body, query = ({"note": note}, None) if method == "POST" else (None, {"note": note})
-            done: dict[str, object] = service.send(method, path, body, query).json() or {"deleted": True}
+            done: dict[str, object] = service.send(method, path, body, query).record() or {"deleted": True}
             answers.append({"id": id, **done})
         show.records(answers, [Column(name, whole=True) for name in answers[0]])
 
@@ -122,7 +122,7 @@ def _operate(service: Service, action: str, given: Given, show: Show) -> None:
     if matched and not given.get("yes"):
         words = plural(matched, "run")
         asyncio.run(confirm(f"{action} {words}?", "nothing has changed", f"this would {action} {words}"))
-    done = service.send("POST", f"{API}/operations", body | {"dry_run": False, "expect": matched}).json()
+    done = service.send("POST", f"{API}/operations", body | {"dry_run": False, "expect": matched}).record()
     show.document(done, lambda: _lines(done))
 
 
@@ -135,7 +135,7 @@ def _undo(service: Service, given: Given, show: Show) -> None:
     """Undo an operation; else what an audit entry tells of."""
     id, note = path_part(given["id"]), {} if given.get("note") is None else {"note": given["note"]}
     try:
-        done = service.send("POST", f"{API}/operations/{id}/undo", note).json()
+        done = service.send("POST", f"{API}/operations/{id}/undo", note).record()
         show.document(done, lambda: _lines(done))
     except ServiceError as error:
         if error.status != 404:
@@ -146,7 +146,7 @@ def _undo(service: Service, given: Given, show: Show) -> None:
 
 def _why(service: Service, given: Given, show: Show) -> None:
     query = {"subject": given["subject"], "key": given.get("key")}
-    answer = service.send("GET", f"{API}/why", query=query).json()
+    answer = service.send("GET", f"{API}/why", query=query).record()
     if show.json:
         show.value(answer)
         return
@@ -168,7 +168,7 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
         for name in (first, *given.get("names", ())):
             where = f"{API}/{path}/{path_part(str(name))}" + (f"/{action}" if method == "POST" else "")
             answer = service.send(method, where, note if method == "POST" else None, None if method == "POST" else note)
-            answers.append({"name": name} | (answer.json() or {}))
+            answers.append({"name": name} | answer.record())
         show.records(answers, [Column(each, whole=True) for each in answers[0]])
 
     return act
@@ -193,7 +193,7 @@ def _submit(service: Service, given: Given, show: Show) -> int | None:
     if given.get("id"):
         raise InvalidOptions("--id needs the store itself: give --url, or unset ROTA_SERVER")
     sent = {name: value for name, value in body.items() if value is not None}
-    made = service.send("POST", f"{API}/runs", sent | {"unknown_ok": bool(given.get("unknown_ok"))}).json()
+    made = service.send("POST", f"{API}/runs", sent | {"unknown_ok": bool(given.get("unknown_ok"))}).record()
     if not given.get("wait"):
         if show.json:
             show.value(made)

@@ -201,15 +201,14 @@ class AttemptLog(Struct, frozen=True):
     text: str
 
 
-class LogsAnswer(Struct, frozen=True):
-    items: list[AttemptLog]
+LOGS = listing(shape_of(AttemptLog))
 
 
 async def logs(call: Call[NoQuery, None]) -> Answer:
     found = await found_run(call)
     if not call.principal.may(Right.PAYLOAD, found.task):
         raise Problem(403, f"{call.principal.name} needs the right {Right.PAYLOAD}")
-    return Answer({"items": logs_view(found)})
+    return Answer({"items": logs_view(found), "next": None})
 
 
 async def why(call: Call[NoQuery, None]) -> Answer:
@@ -268,7 +267,7 @@ ROUTES: list[Route[Any, Any]] = [
         also=(410,),
         conditions=(IF_NONE_MATCH,),
     ),
-    get(f"{API}/runs/{{id}}/log", "What a run has logged, attempt by attempt", Right.READ, logs, LogsAnswer),
+    get(f"{API}/runs/{{id}}/log", "What a run has logged, attempt by attempt", Right.READ, logs, LOGS),
     get(f"{API}/runs/{{id}}/result", "The result of a run", Right.READ, result, {"type": "object"}, also=(409,)),
     get(f"{API}/runs/{{id}}/why", "Why does it not run?", Right.READ, why, WHY),
     _write("cancel", "Cancel a run", cancel, {200: Changed, 202: Changed}),

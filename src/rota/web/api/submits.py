@@ -17,6 +17,7 @@ from rota.domain.intake import Options
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import NewRun
 from rota.errors import Refused, RotaError
+from rota.store import Reply
 from rota.task import Call as TaskCall
 from rota.task.call import runs_of
 from rota.views.values import iso
@@ -112,7 +113,11 @@ class BatchItem(Struct, frozen=True, omit_defaults=True):
 
 
 class BatchAnswer(Struct, frozen=True):
+    """`next` is null: a batch is answered as a whole."""
+
     items: list[BatchItem]
+    next: None
+    now: str
 
 
 async def submit(call: Call[NoQuery, NewRunBody]) -> Answer:
@@ -163,12 +168,13 @@ async def submit_batch(call: Call[NoQuery, Batch]) -> Answer:
     calls = _calls(bodies, known, trace_of(call))
     made = await _runs(call.client, calls)
     runs = [run for run in made if not isinstance(run, Problem)]
-    decisions = iter((await call.client.put(runs)).items if runs else [])
+    reply = await call.client.put(runs) if runs else Reply[Decision](await call.client.now(), [])
+    decisions = iter(reply.items)
     items = [
         await _misfit(call, place, run) if isinstance(run, Problem) else _item(next(decisions))
         for place, run in enumerate(made)
     ]
-    return Answer(BatchAnswer(items))
+    return Answer(BatchAnswer(items, None, iso(reply.now)))
 
 
 def _bodies(given: Sequence[msgspec.Raw]) -> Sequence[NewRunBody | Problem]:

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from rota.app.core import core_of
@@ -113,15 +114,16 @@ async def task(call: Call[NoQuery, None]) -> Answer:
 
 
 async def schema(call: Call[NoQuery, None]) -> Answer:
-    """The code of this process says it if it has the task; else the published spec does."""
+    """The code of this process says it if it has the task; else the published spec does. The answer is the schema and
+    nothing else."""
     name = call.path["name"]
     if call.principal.may(Right.READ, name):
         known = core_of(call.app).registry.find(name)
         if known is not None:
-            return Answer(schema_of(definition_of(known).signature))
+            return Answer(msgspec.json.encode(schema_of(definition_of(known).signature)))
         found = (await call.client.rows(TaskSpec, RowQuery(names=[name]))).items
         if found:
-            return Answer(schema_of_spec(found[0]))
+            return Answer(msgspec.json.encode(schema_of_spec(found[0])))
     raise _unknown(name)
 
 
