@@ -5,7 +5,8 @@ import re
 import httpx
 import pytest
 
-from rota import Rota
+from rota import Activity, Rota
+from rota.domain import codec
 from rota.web import Principal, asgi
 from rota.web.inputs import BODY_LIMIT
 from rota.web.rights import ROLES, Right
@@ -127,6 +128,39 @@ async def test_bodies_are_bounded_in_size_depth_and_kind(caller: Caller) -> None
     assert (await http.post(RUNS, content=deep, headers=json)).status_code == 422
     assert (await http.post(RUNS, content=b"{", headers=json)).status_code == 400
     assert (await http.post(RUNS, content=b"task=add")).status_code == 415
+
+
+async def test_arguments_are_bounded_wherever_they_are_given(app: Rota, caller: Caller) -> None:
+    @app.task(activity=Activity(after=600), key="{user}")
+    async def say(user: str, text: str = "", more: str = "") -> None: ...
+
+    http = caller()
+    half = "x" * (codec.ARGS_LIMIT // 2)
+    long = {"args": {"user": "ada", "more": half * 3}}
+    at = {"trigger": "every 1h", "task": "say"}
+    async with app.client():
+        kept = (
+            await http.post(RUNS, json={"task": "say", "args": {"user": "ada", "text": half}, "delay": 600})
+        ).json()["run"]
+        ended = (
+            await http.post(RUNS, json={"task": "say", "args": {"user": "bob", "text": half}, "delay": 600})
+        ).json()["run"]
+        await http.post(f"{RUNS}/{ended}/cancel", json={})
+        for method, path, body in (
+            ("POST", RUNS, {"task": "say"} | long),
+            ("POST", "/api/v1/tasks/say/try", long),
+            ("POST", "/api/v1/tasks/say/touch", long),
+            ("POST", "/api/v1/tasks/say/touch", long | {"key": "k"}),
+            ("PUT", "/api/v1/schedules/s", at | long),
+            ("PATCH", f"{RUNS}/{kept}", {"args": {"more": half}}),
+            ("POST", f"{RUNS}/{ended}/retry", {"args": {"more": half}}),
+        ):
+            answer = await http.request(method, path, json=body)
+            assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (413, "/args"), (path, answer.text)
+        batch = await http.post(f"{RUNS}/batch", json={"runs": [{"task": "say"} | long]})
+        assert [(item["status"], item["errors"][0]["pointer"]) for item in batch.json()["items"]] == [
+            (413, "/runs/0/args")
+        ]
 
 
 async def test_strange_names_find_nothing_and_break_nothing(caller: Caller) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.client.client import Client
+from rota.domain import codec
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Options, check_name
 from rota.domain.run import NewRun
@@ -49,14 +50,24 @@ class Known(Struct, frozen=True):
         """Return the call with `args` by name; raise a Problem that says what is wrong with them."""
         try:
             if self.definition is not None:
-                return self.definition.call((), args, options)
-            if not self.spec.executor and not unknown_ok:
+                made = self.definition.call((), args, options)
+            elif not self.spec.executor and not unknown_ok:
                 raise Problem(404, f"no worker has published a task {self.spec.name}", reason="unknown_task")
-            return call_by_spec(self.spec, (), args, options)
+            else:
+                made = call_by_spec(self.spec, (), args, options)
         except RotaError as error:
             raise problem_of(error) from None
         except ValueError as error:
             raise Problem(422, str(error)) from None
+        check_size(made.args)
+        return made
+
+
+def check_size(args: bytes) -> None:
+    """Refuse arguments that are larger than a run may carry."""
+    if len(args) > codec.ARGS_LIMIT:
+        words = f"the arguments take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry"
+        raise Problem(413, words, errors=[Flaw("/args", words)])
 
 
 class Made(Struct, frozen=True):

@@ -28,7 +28,7 @@ from rota.web.masks import check_unmasked
 from rota.web.problems import Problem
 from rota.web.rights import Principal, Right, is_own
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
-from rota.web.submitting import forbidden
+from rota.web.submitting import check_size, forbidden
 
 
 class CountQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +86,8 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
     check_match(call.request, tag_of(run))
     if run.state is not State.QUEUED:
         raise _not_queued(run)
+    if call.body.args:
+        check_size(msgspec.json.encode(await patched_arguments(call.client, run, call.body.args)))
     edit = await edit_of(call.client, run, changes, await call.client.now())
     before = changes.moved_from(run)
     (answer,) = (await call.client.edit([edit], call.body.note, call.principal.name, before)).items
@@ -106,6 +108,7 @@ async def retry(call: Call[NoQuery, AgainBody]) -> Answer:
     if change:
         check_unmasked(change, "/args")
         args = msgspec.json.encode(await patched_arguments(call.client, run, change))
+        check_size(args)
         id = derived("retry of", run.id, hashlib.sha256(args).hexdigest())
         new = replace(new, id=id, body=codec.with_args(new.body, args))
     known = await _exists(call, new.id)  # a put of the same id again answers as the first one did

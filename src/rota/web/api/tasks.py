@@ -29,7 +29,7 @@ from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right, is_own
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, Text, get, write
-from rota.web.submitting import call_named, forbidden, touch_named
+from rota.web.submitting import call_named, check_size, forbidden, touch_named
 
 TASK = shape_of(TaskView)
 TASK_DETAIL = shape_of(TaskDetail)
@@ -163,6 +163,7 @@ async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
     if is_own(name) or not call.principal.may(Right.SUBMIT, name):
         raise forbidden(call.principal, Right.SUBMIT, name)
     args, key = call.body.args, call.body.key
+    check_size(msgspec.json.encode(args))
     decision = await (call.app.touch(name, **args) if key is None else touch_named(call, name, args, key))
     due_at = None
     if decision.run:
