@@ -1,5 +1,6 @@
 """The built-in task http: what it calls, and what it refuses to call."""
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,7 @@ class Service(BaseHTTPRequestHandler):
             self.send_header("Location", where)
         size = 2_000_000 if "huge" in self.path else 2
         self.send_header("Content-Type", "application/json")
+        self.send_header("Set-Cookie", "session=secret")
         self.send_header("Content-Length", str(size))
         self.end_headers()
         try:
@@ -58,10 +60,15 @@ async def test_a_schedule_calls_a_service(port: int) -> None:
     app = Rota("memory://", http_hosts=[f"localhost:{port}", "127.0.0.0/8", "::1/128"])
     url = f"http://localhost:{port}/200"
     run = await app.tasks["http"].submit(url, method="POST", json={"a": 1}, headers={"X-Agent": "7"})
+    whole = await app.tasks["http"].submit(url, keep_body=True)
     bad = await app.tasks["http"].submit(f"http://localhost:{port}/404")
     later = await app.tasks["http"].using(retry=Retry(0)).submit(f"http://localhost:{port}/503")
     await drain(app)
-    assert await run.result() == {"status": 200, "body": {}}
+    result = await run.result()
+    assert (result["status"], result["bytes"], "body" in result) == (200, 2, False)
+    assert result["sha256"] == hashlib.sha256(b"{}").hexdigest()
+    assert result["headers"].keys() == {"content-type", "content-length", "date"}, "no cookie, and no name of a server"
+    assert (await whole.result())["body"] == {}
     method, path, headers, body = next(each for each in Service.seen if each[2].get("Idempotency-Key") == run.id)
     assert (method, path, headers["X-Agent"], body) == ("POST", "/200", "7", b'{"a":1}')
     assert (await app.client().run(bad.id)).reason == "discarded", "a retry would not help"
@@ -132,14 +139,18 @@ def test_a_redirect_is_judged_as_a_call(port: int) -> None:
     base = f"http://agent:{port}"
     for where in ("http://169.254.169.254/", "http://evil.example/", "http://[::ffff:10.0.0.1]/", "file:///etc/passwd"):
         with pytest.raises(Discard):
-            inside.call("GET", f"{base}/302/to/{where}", {}, None, 5)
+            inside.call("GET", f"{base}/302/to/{where}", {}, None, 5, 3)
+    with pytest.raises(Discard, match="more than 2 redirects"):
+        inside.call("GET", f"{base}/302/to/{base}/302/to/{base}/302/to//200", {}, None, 5, 2)
     secret = {"Authorization": "Bearer x"}
-    assert inside.call("GET", f"{base}/302/to//200", secret, None, 5).status == 200
+    with pytest.raises(Discard, match="is redirected to /200"):
+        inside.call("GET", f"{base}/302/to//200", secret, None, 5)
+    assert inside.call("GET", f"{base}/302/to//200", secret, None, 5, 1).status == 200
     assert Service.seen[-1][2]["Authorization"] == "Bearer x"
-    assert inside.call("GET", f"{base}/302/to/http://other:{port}/200", secret, None, 5).status == 200
+    assert inside.call("GET", f"{base}/302/to/http://other:{port}/200", secret, None, 5, 1).status == 200
     assert "Authorization" not in Service.seen[-1][2], "another host gets no credential"
     with pytest.raises(Discard, match="give the final URL"):
-        inside.call("POST", f"{base}/307/to//200", {}, b"{}", 5)
+        inside.call("POST", f"{base}/307/to//200", {}, b"{}", 5, 3)
 
 
 def test_a_body_and_its_time_are_bounded(port: int) -> None:
@@ -151,9 +162,37 @@ def test_a_body_and_its_time_are_bounded(port: int) -> None:
 
 
 def test_a_wrong_list_is_refused_at_the_start() -> None:
-    for wrong in ("http://agent", "agent:x", "10.0.0.1/33", ""):
+    for wrong in ("ftp://agent", "http://", "http://agent/x", "agent:x", "10.0.0.1/33", ""):
         with pytest.raises(InvalidOptions, match="http_hosts"):
             AllowList([wrong])
+
+
+def test_an_entry_may_name_its_scheme() -> None:
+    listed = AllowList(["https://agent.example", "http://*.local.example:8080", "both.example"])
+    for host, port, scheme in (
+        ("agent.example", 443, "https"),
+        ("a.local.example", 8080, "http"),
+        ("both.example", 80, "http"),
+        ("both.example", 443, "https"),
+    ):
+        listed.check_host(host, port, scheme)
+    for host, port, scheme in (
+        ("agent.example", 80, "http"),
+        ("agent.example", 8443, "https"),
+        ("a.local.example", 8080, "https"),
+        ("a.local.example", 80, "http"),
+    ):
+        with pytest.raises(Discard, match="not allowed"):
+            listed.check_host(host, port, scheme)
+
+
+async def test_more_redirects_than_three_cannot_be_allowed(port: int) -> None:
+    app = Rota("memory://", http_hosts=[f"http://localhost:{port}", "127.0.0.0/8", "::1/128"])
+    many = await app.tasks["http"].submit(f"http://localhost:{port}/200", redirects=4)
+    one = await app.tasks["http"].submit(f"http://localhost:{port}/302/to//200", redirects=1)
+    await drain(app)
+    assert (await app.client().run(many.id)).reason == "discarded"
+    assert (await one.result())["status"] == 200
 
 
 def test_without_a_list_there_is_no_task() -> None:

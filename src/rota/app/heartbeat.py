@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
-from rota.app.pinned import PORTS, AllowList, Caller, Resolve, resolve
+from rota.app.pinned import PORTS, REDIRECTS, AllowList, Caller, Resolve, resolve
 from rota.domain.policy import Retry
 from rota.domain.triggers import Every
 from rota.errors import InvalidOptions, TaskError
@@ -48,7 +48,7 @@ def heartbeat_task(url: str, hosts: Sequence[str], resolver: Resolve = resolve) 
     def heartbeat() -> int:
         """Call the URL; its path is often a secret, and is in no error."""
         try:
-            status = caller.call("GET", url, {"User-Agent": f"rota/{version('rota')}"}, None, SECONDS).status
+            status = caller.call("GET", url, {"User-Agent": f"rota/{version('rota')}"}, None, SECONDS, REDIRECTS).status
         except (OSError, ValueError) as error:
             raise TaskError("failed", f"{host} cannot be reached: {type(error).__name__}") from None
         if not 200 <= status < 300:

@@ -25,7 +25,8 @@ PORTS = {"http": 80, "https": 443}
 ANSWER_LIMIT = 1024 * 1024
 """Bytes of a body."""
 HEADERS_LIMIT = 50
-REDIRECTS = 5
+REDIRECTS = 3
+"""The most redirects that a caller may allow."""
 FOLLOWED = (301, 302, 303, 307, 308)
 OURS = ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect")
 """Headers that no caller sets."""
@@ -39,11 +40,12 @@ class Received(Struct, frozen=True):
 
 
 class AllowList:
-    """The hosts that may be called: `api.example.org`, `*.example.org`, `agent:8080`, and networks of addresses that
-    are not public: `10.0.0.0/8`. A host without a port is allowed on 80 (http) and 443 (https)."""
+    """The hosts that may be called: `https://api.example.org`, `*.example.org`, `agent:8080`, and networks of addresses
+    that are not public: `10.0.0.0/8`. An entry without a scheme is for http and https; one without a port for the
+    scheme's own, 80 or 443."""
 
     def __init__(self, entries: Sequence[str]) -> None:
-        self._hosts: set[tuple[str, int | None]] = set()
+        self._hosts: set[tuple[str | None, str, int | None]] = set()
         self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
         for entry in entries:
             try:
@@ -54,7 +56,8 @@ class AllowList:
     def check_host(self, host: str, port: int, scheme: str) -> None:
         parents = [f"*.{host.split('.', at)[at]}" for at in range(1, host.count(".") + 1)]
         ports = (port, None) if port == PORTS[scheme] else (port,)
-        allowed = any((name, one) in self._hosts for name in (host, *parents) for one in ports)
+        names = [(kind, name) for kind in (scheme, None) for name in (host, *parents)]
+        allowed = any((*name, one) in self._hosts for name in names for one in ports)
         if not allowed and not self._is_listed(_literal(host)):
             raise Discard(f"{host}:{port} is not allowed: add it to http_hosts in the settings of the worker")
 
@@ -68,11 +71,22 @@ class AllowList:
         return address is not None and any(address in network for network in self._networks)
 
 
-def _host_entry(entry: str) -> tuple[str, int | None]:
-    host, colon, port = entry.partition(":")
-    if not host or "/" in host or (colon and not port.isdecimal()) or not host.isprintable() or " " in host:
-        raise InvalidOptions(f"http_hosts: {entry!r} is no host, no host:port and no network such as 10.0.0.0/8")
-    return host.lower(), int(port) if colon else None
+def _host_entry(entry: str) -> tuple[str | None, str, int | None]:
+    scheme, given, rest = entry.partition("://")
+    host, colon, port = (rest if given else entry).partition(":")
+    known = not given or scheme.lower() in PORTS
+    if (
+        not known
+        or not host
+        or "/" in host
+        or (colon and not port.isdecimal())
+        or not host.isprintable()
+        or " " in host
+    ):
+        raise InvalidOptions(
+            f"http_hosts: {entry!r} is no host, no https://host, no host:port and no network such as 10.0.0.0/8"
+        )
+    return scheme.lower() if given else None, host.lower(), int(port) if colon else None
 
 
 def _literal(host: str) -> Address | None:
@@ -105,21 +119,30 @@ class Caller:
         self._allowed = allowed
         self._resolve = resolver
 
-    def call(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float) -> Received:
-        """Return the answer. Raise Discard for what is not allowed, OSError if there is no answer in time."""
+    def call(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        seconds: float,
+        redirects: int = 0,
+    ) -> Received:
+        """Return the answer, after at most so many `redirects`. Raise Discard for what is not allowed, OSError if there
+        is no answer in time."""
         until = time.monotonic() + seconds
         sent: Mapping[str, str] = headers
-        for _ in range(REDIRECTS + 1):
+        for _ in range(redirects + 1):
             received = self._once(method, url, sent, body, until)
             where = received.headers.get("location")
             if received.status not in FOLLOWED or where is None:
                 return received
-            if method not in ("GET", "HEAD"):
-                raise Discard(f"{method} {url} is redirected to {where}: give the final URL")
+            if method not in ("GET", "HEAD") or not redirects:
+                raise Discard(f"{method} {url} is redirected to {where}: give the final URL, or redirects= for a GET")
             before, url = url, urljoin(url, where)
             if _parts(url)[:3] != _parts(before)[:3]:  # another host, port or scheme gets no credential of the first
                 sent = _harmless(headers)
-        raise Discard(f"more than {REDIRECTS} redirects, the last to {url}")
+        raise Discard(f"more than {redirects} redirects, the last to {url}")
 
     def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, until: float) -> Received:
         scheme, host, port, target = _parts(url)
