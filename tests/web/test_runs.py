@@ -161,9 +161,16 @@ async def test_a_credential_for_one_task_sees_and_submits_no_other(caller: Calle
     other = (await admin.post(RUNS, json={"task": "greet", "args": {"user": "ada"}})).json()["run"]
     own = await narrow.post(RUNS, json={"task": "add", "args": {"a": 1}})
     assert own.status_code == 201
+    await admin.post(RUNS, json={"task": "greet", "args": {"user": "eve"}})
     assert (await narrow.post(RUNS, json={"task": "greet", "args": {"user": "bob"}})).status_code == 403
     assert (await narrow.get(f"{RUNS}/{other}")).status_code == 404
     assert [run["task"] for run in (await narrow.get(RUNS)).json()["items"]] == ["add"]
+    page = (await narrow.get(RUNS, params={"limit": 1})).json()
+    assert ([run["id"] for run in page["items"]], page["next"]) == ([own.json()["run"]], None), "others take no place"
+    nothing = (await narrow.get(RUNS, params={"task": "greet"})).json()
+    assert (nothing["items"], nothing["next"]) == ([], None)
+    for path in ("errors", "timeline"):
+        assert "greet" not in (await narrow.get(f"/api/v1/{path}")).text
 
 
 def test_the_filter_of_http_is_the_filter_of_the_stores() -> None:

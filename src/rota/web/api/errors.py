@@ -15,6 +15,7 @@ from rota.store.queries import Instant
 from rota.views.errors import ErrorGroup, error_groups
 from rota.views.shapes import INSTANT, listing, shape_of
 from rota.views.values import iso, record
+from rota.web.api.runs import visible
 from rota.web.inputs import unix
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, Route, Text, get
@@ -54,9 +55,12 @@ async def read_ended(call: Call[Any, None], query: RunQuery, most: int) -> tuple
     found: list[Run] = []
     began = time.monotonic()
     page: Page | None = None
-    async with aclosing(call.client.pages(query)) as pages:
+    seen = visible(call.principal, query)
+    if seen is None:
+        return [], None
+    async with aclosing(call.client.pages(seen)) as pages:
         async for page in pages:
-            found += [run for run in page.runs if call.principal.may(Right.READ, run.task)]
+            found += page.runs
             if page.cursor is not None and (len(found) >= most or time.monotonic() - began > SECONDS):
                 back_to = page.searched_back_to or min((run.finished_at or 0.0 for run in page.runs), default=None)
                 return found[:most], back_to

@@ -13,8 +13,7 @@ from rota.store.paging import COUNT_LIMIT
 from rota.views.operations import Matched, OperationView, matched, operation_of, operation_view
 from rota.views.shapes import listing, shape_of
 from rota.views.values import iso
-from rota.web.api.run_changes import visible
-from rota.web.api.runs import RUN, Changed, Filter, shown
+from rota.web.api.runs import RUN, Changed, Filter, shown, visible
 from rota.web.cursors import opened, sealed
 from rota.web.problems import Problem
 from rota.web.rights import Right

@@ -15,18 +15,18 @@ from rota.domain.ids import derived
 from rota.domain.intake import PRIORITY, retry_of
 from rota.domain.run import Run, State
 from rota.errors import RunNotFound
-from rota.store import Command, Edited, RunQuery
+from rota.store import Command, Edited
 from rota.store.paging import COUNT_LIMIT
 from rota.views.counts import By, CountView, count_view
 from rota.views.lineage import LineageView, lineage_view
 from rota.views.shapes import shape_of
 from rota.views.values import record
-from rota.web.api.runs import RUN, Filter, found_run, shown, tag_of
+from rota.web.api.runs import RUN, Filter, found_run, shown, tag_of, visible
 from rota.web.api.submits import Submitted
 from rota.web.conditions import IF_MATCH, check_match
 from rota.web.masks import check_unmasked
 from rota.web.problems import Problem
-from rota.web.rights import Principal, Right, is_own
+from rota.web.rights import Right, is_own
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
 from rota.web.submitting import check_size, forbidden
 
@@ -56,14 +56,6 @@ class AgainBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     args: dict[str, Any] | None = None
     note: Text | None = None
-
-
-def visible(principal: Principal, query: RunQuery) -> RunQuery | None:
-    """Return `query` for the tasks that the caller may see; None if there is none among those that it names."""
-    if not principal.tasks:
-        return query
-    tasks = [task for task in principal.tasks if not query.tasks or task in query.tasks]
-    return replace(query, task=tasks) if tasks else None
 
 
 async def count(call: Call[CountQuery, None]) -> Answer:

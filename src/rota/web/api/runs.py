@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from rota.client.client import Client
 from rota.client.fleet import is_inner
@@ -141,15 +142,26 @@ async def ended_by(call: Call[Any, Any], run: Run, seconds: float) -> Run:
         return await call.client.run(run.id)
 
 
-def _is_shown(call: Call[Listed, None], query: RunQuery, run: Run) -> bool:
+def visible(principal: Principal, query: RunQuery) -> RunQuery | None:
+    """Return `query` for the tasks that the caller may see; None if there is none among those that it names."""
+    if not principal.tasks:
+        return query
+    tasks = [task for task in principal.tasks if not query.tasks or task in query.tasks]
+    return replace(query, task=tasks) if tasks else None
+
+
+def _is_shown(call: Call[Listed, None], run: Run) -> bool:
     """Runs of rota's own tasks are shown to those who ask for the task."""
-    return call.principal.may(Right.READ, run.task) and (bool(query.tasks) or not is_inner(run.task))
+    return call.principal.may(Right.READ, run.task) and (bool(call.query.task) or not is_inner(run.task))
 
 
 async def runs(call: Call[Listed, None]) -> Answer:
     query = call.query.allowed(call.principal).query(call.query.limit, opened(call.query))
-    page = await with_fans(call.client, await call.client.runs(query))
-    items = [shown(call, run) for run in page.runs if _is_shown(call, query, run)]
+    seen = visible(call.principal, query)
+    if seen is None:
+        return Answer({"items": [], "next": None, "now": iso(await call.client.now()), "searched_back_to": None})
+    page = await with_fans(call.client, await call.client.runs(seen))
+    items = [shown(call, run) for run in page.runs if _is_shown(call, run)]
     return Answer(
         {
             "items": items,
