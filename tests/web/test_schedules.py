@@ -200,6 +200,24 @@ async def test_a_trigger_is_explained(caller: Caller) -> None:
         assert (await caller().post("/api/v1/triggers/explain", json=wrong)).status_code == 422
 
 
+async def test_the_text_of_a_trigger_and_its_words_are_bounded(caller: Caller) -> None:
+    http = caller()
+    long = "0 0 * * * excluding " + " excluding ".join(["@daily"] * 20)
+    assert len(long) > 256
+    for method, path, body, pointer in (
+        ("POST", "/api/v1/triggers/explain", {"text": long}, "/text"),
+        ("PUT", f"{SCHEDULES}/s", REPORT | {"trigger": long}, "/trigger"),
+    ):
+        answer = await http.request(method, path, json=body)
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+    odd = ",".join(str(minute) for minute in range(0, 60, 7))
+    hours = ",".join(str(hour) for hour in range(0, 24, 5))
+    days = ",".join(str(day) for day in range(1, 31, 4))
+    for text in (f"{odd} {hours} {days} 1,4,9 *", " or ".join(["daily 09:07"] * 15)):
+        explained = await http.post("/api/v1/triggers/explain", json={"text": text, "count": 1})
+        assert len(explained.json()["words"]) < 1000, text
+
+
 async def test_a_list_of_schedules_has_their_last_firings_on_request(caller: Caller) -> None:
     http = caller("operator")
     await http.put("/api/v1/schedules/nightly", json={"trigger": "daily 02:30", "task": "add", "args": {"a": 1}})

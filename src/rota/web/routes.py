@@ -20,6 +20,8 @@ Text = Annotated[str, Meta(max_length=1000)]
 """Text of a caller: a name, a key, a note."""
 Moment = Annotated[datetime, Meta(tz=True)]
 """An instant of a caller: RFC 3339, with its offset or Z."""
+TriggerText = Annotated[str, Meta(min_length=1, max_length=256)]
+"""A trigger of a caller. Its description in words grows with it, and so does the search for its next fires."""
 _CONVERTER = re.compile(r":\w+\}")
 
 

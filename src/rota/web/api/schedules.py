@@ -36,7 +36,7 @@ from rota.web.cursors import opened, sealed
 from rota.web.masks import check_unmasked, masked
 from rota.web.problems import Flaw, Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, get, write
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteQuery, Route, Text, TriggerText, get, write
 from rota.web.submitting import call_named
 
 SCHEDULE = shape_of(ScheduleDetail)
@@ -83,7 +83,7 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     run has succeeded by then, such as 07:00. `buffer`: how many runs may wait, with the overlap `buffer`. `times`: it
     ends after so many runs. Without `paused`, a schedule keeps its pause."""
 
-    trigger: Annotated[str, Meta(min_length=1, max_length=1000)]
+    trigger: TriggerText
     task: Annotated[str, Meta(min_length=1, max_length=200)]
     args: dict[str, Any] = {}
     tz: Annotated[str, Meta(max_length=100)] | None = None

@@ -11,13 +11,13 @@ from rota.views.schedules import own_zone
 from rota.views.triggers import TriggerView, read_trigger, trigger_view
 from rota.web.inputs import unix
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, post
+from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, TriggerText, post
 
 
 class TriggerBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """`text` is a trigger such as `daily 09:00`. `tz` is its zone, if it names none. `after`: as if it were then."""
 
-    text: Annotated[str, Meta(min_length=1, max_length=1000)]
+    text: TriggerText
     tz: Annotated[str, Meta(max_length=100)] | None = None
     after: Moment | None = None
     count: Annotated[int, Meta(ge=1, le=500)] = 10
