@@ -63,8 +63,10 @@ async def test_long_answers_are_packed_for_callers_that_take_gzip(caller: Caller
             await submitted(http)
         packed = await http.get(RUNS)
         assert packed.headers["content-encoding"] == "gzip"
-        plain = await http.get(RUNS, headers={"Accept-Encoding": "identity"})
-        assert "content-encoding" not in plain.headers
+        for encodings in ("identity", "gzip;q=0", "br, gzip; q=0.0", "x-gzip-not"):
+            plain = await http.get(RUNS, headers={"Accept-Encoding": encodings})
+            assert "content-encoding" not in plain.headers, encodings
+        assert "content-encoding" in (await http.get(RUNS, headers={"Accept-Encoding": "br, GZIP;q=0.5"})).headers
         assert plain.headers["vary"] == "Accept-Encoding"
         assert plain.json()["items"] == packed.json()["items"]
         assert "content-encoding" not in (await http.get("/api/v1/me")).headers, "a short answer stays as it is"

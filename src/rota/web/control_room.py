@@ -3,6 +3,7 @@ the API with the credential of their visitor."""
 
 import gzip
 import mimetypes
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -80,8 +81,17 @@ def _file(path: Path) -> File:
     )
 
 
+def takes_gzip(headers: Headers) -> bool:
+    """Return whether the caller takes an answer as gzip: named, and not with the weight 0 (RFC 9110)."""
+    for word in headers.get("accept-encoding", "").split(","):
+        coding, _, weight = word.partition(";")
+        if coding.strip().lower() == "gzip":
+            return re.fullmatch(r"\s*q=0(\.0*)?\s*", weight, re.IGNORECASE) is None
+    return False
+
+
 def _response(file: File, headers: Headers, cache: str) -> Response:
-    packs = "gzip" in headers.get("accept-encoding", "") and len(file.packed) < len(file.content)
+    packs = takes_gzip(headers) and len(file.packed) < len(file.content)
     fields = {"Cache-Control": cache, "Content-Type": file.kind, "Vary": "Accept-Encoding"}
     return Response(
         file.packed if packs else file.content, headers=fields | ({"Content-Encoding": "gzip"} if packs else {})

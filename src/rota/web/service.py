@@ -24,7 +24,7 @@ from rota.pull.pulling import Pulling
 from rota.views.values import iso
 from rota.web.authors import Refusals, action_of, author_of, is_audited
 from rota.web.conditions import is_known
-from rota.web.control_room import Pages
+from rota.web.control_room import Pages, takes_gzip
 from rota.web.gate import Auth, Gate
 from rota.web.inputs import read_body, read_query
 from rota.web.labels import Labels
@@ -237,7 +237,7 @@ def _response(request: Request, answer: Answer) -> Response:
     headers = {"Content-Type": "application/json", **answer.headers}
     if len(body) > PACKED_FROM:
         headers["Vary"] = "Accept-Encoding"
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if takes_gzip(request.headers):
             body, headers["Content-Encoding"] = gzip.compress(body, PACKED_HOW, mtime=0), "gzip"
     return Response(body, answer.status, headers)
 
