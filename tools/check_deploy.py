@@ -103,12 +103,13 @@ def image() -> str:
 
 
 def compose() -> str:
-    ran(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+    files = (DEPLOY / "compose.yaml", ROOT / "examples" / "agent_platform" / "compose.yaml")
+    ran(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", *files)
     return "check-jsonschema"
 
 
 def yaml() -> str:
-    ran(BIN / "yamllint", "--strict", "-d", YAMLLINT, DEPLOY)
+    ran(BIN / "yamllint", "--strict", "-d", YAMLLINT, DEPLOY, *sorted((ROOT / "examples").rglob("*.yaml")))
     return "yamllint"
 
 

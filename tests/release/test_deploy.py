@@ -108,6 +108,22 @@ def test_what_other_schedulers_call_their_metrics_is_recorded() -> None:
     }
 
 
+@requirement("1.16")
+def test_the_platform_of_the_example_has_an_api_without_a_scheduler_and_a_service_of_schedulers() -> None:
+    example = ROOT / "examples" / "agent_platform" / "compose.yaml"
+    (included,) = yaml.safe_load(example.read_text())["include"]
+    services = yaml.safe_load((example.parent / included).resolve().read_text())["services"]
+    api, scheduler = services["backend"], services["scheduler"]
+    assert api["command"][-2:] == ["--workers", "4"]
+    assert api["command"][0] == "examples.agent_platform.api:api"
+    assert api["environment"]["ROTA_ENABLED"] == "false"
+    assert "serve" in scheduler["command"]
+    assert "ROTA_ENABLED" not in scheduler["environment"]
+    for service in (api, scheduler):
+        assert service["healthcheck"]["test"][:3] == ["CMD", "rota", "health"]
+        assert service["environment"]["ROTA_URL"].startswith("redis://"), "one store for all"
+
+
 def test_nothing_is_killed_before_its_grace_is_over() -> None:
     """rota's own grace is 30 s: whoever stops a process waits longer."""
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
