@@ -65,3 +65,11 @@ async def test_text_that_is_no_utf_8_harms_no_other_run(caller: Caller) -> None:
     answer = await caller().post(BATCH, content=body, headers={"Content-Type": "application/json"})
     assert [item["status"] for item in answer.json()["items"]] == [201, 400, 201]
     assert answer.json()["items"][1]["errors"] == [{"pointer": "/runs/1", "detail": "this is not JSON"}]
+
+
+async def test_a_batch_says_that_it_is_not_atomic(caller: Caller) -> None:
+    http, runs = caller(), [{"task": "add", "args": {"a": 1}}]
+    assert (await http.post(BATCH, json={"runs": runs, "atomic": False})).json()["items"][0]["status"] == 201
+    refused = await http.post(BATCH, json={"runs": runs, "atomic": True})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/atomic")
+    assert len((await http.get("/api/v1/runs")).json()["items"]) == 1

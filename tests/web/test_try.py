@@ -25,6 +25,10 @@ async def test_a_try_says_which_guard_refuses_and_changes_nothing(app: Rota, cal
         await app.tasks["greet"].try_(usr="ada")
     assert (await http.post(TRY, json={"args": {"usr": "ada"}})).status_code == 422
     assert (await http.post("/api/v1/tasks/nobody/try", json={})).status_code == 404
+    whole = await http.post(TRY, json={"task": "greet", "args": {"user": "bob"}, "note": "as POST /runs takes it"})
+    assert whole.json()["accepted"] is True
+    other = await http.post(TRY, json={"task": "add", "args": {"user": "bob"}})
+    assert (other.status_code, other.json()["errors"][0]["pointer"]) == (422, "/task")
     assert (await caller("viewer").post(TRY, json={})).status_code == 403
 
 

@@ -74,6 +74,7 @@ export interface BackfillTick {
 
 export interface Batch {
   runs: unknown[];
+  atomic?: boolean;
 }
 
 export interface BatchAnswer {
@@ -858,26 +859,6 @@ export interface RunAttempts {
   trace: string;
 }
 
-export interface RunBody {
-  args?: Record<string, unknown>;
-  id?: string | null;
-  key?: string | null;
-  queue?: string | null;
-  priority?: number | null;
-  delay?: number | null;
-  at?: string | null;
-  expires?: number | string | null;
-  unique?: "active" | "done" | "queued" | null;
-  within?: number | null;
-  join?: "keep" | "push" | "refuse" | "set" | null;
-  timeout?: number | null;
-  retry?: number | null;
-  lost?: "fail" | "retry" | null;
-  headers?: Record<string, string> | null;
-  unknown_ok?: boolean;
-  note?: string | null;
-}
-
 export interface RunCooldowns {
   failures: number;
   seconds: number;
@@ -1394,6 +1375,27 @@ export interface Touched {
   due_at: string | null;
 }
 
+export interface TriedBody {
+  args?: Record<string, unknown>;
+  id?: string | null;
+  key?: string | null;
+  queue?: string | null;
+  priority?: number | null;
+  delay?: number | null;
+  at?: string | null;
+  expires?: number | string | null;
+  unique?: "active" | "done" | "queued" | null;
+  within?: number | null;
+  join?: "keep" | "push" | "refuse" | "set" | null;
+  timeout?: number | null;
+  retry?: number | null;
+  lost?: "fail" | "retry" | null;
+  headers?: Record<string, string> | null;
+  unknown_ok?: boolean;
+  note?: string | null;
+  task?: string | null;
+}
+
 export interface TriggerBody {
   text: string;
   tz?: string | null;
@@ -1517,7 +1519,7 @@ export interface Routes {
   "GET /tasks/{name}/why": { query: { key?: string | null }; body: null; answer: Why };
   "POST /tasks/{name}/pause": { query: NoQuery; body: TaskPauseBody; answer: Switched };
   "POST /tasks/{name}/resume": { query: NoQuery; body: SwitchBody; answer: Switched };
-  "POST /tasks/{name}/try": { query: NoQuery; body: RunBody; answer: PostTasksNameTryAnswer };
+  "POST /tasks/{name}/try": { query: NoQuery; body: TriedBody; answer: PostTasksNameTryAnswer };
   "POST /tasks/{name}/touch": { query: NoQuery; body: TouchBody; answer: Touched };
   "POST /claim": { query: NoQuery; body: ClaimBody; answer: Pulled };
   "POST /renew": { query: NoQuery; body: RenewBody; answer: Renewed };

@@ -82,11 +82,18 @@ class NewRunBody(RunBody, frozen=True, kw_only=True, forbid_unknown_fields=True,
     task: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
+class TriedBody(RunBody, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What `POST /runs` takes. `task`, if it is given, is that of the path."""
+
+    task: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
     """`runs`: each as the body of `POST /runs`. Each is read for itself, so that one that does not fit harms no
-    other."""
+    other: a batch is never `atomic`."""
 
     runs: Annotated[list[msgspec.Raw], Meta(max_length=BATCH)]
+    atomic: bool = False
 
 
 _ALL = msgspec.json.Decoder(list[NewRunBody])
@@ -163,6 +170,9 @@ def _id_for(key: str, call: Call[NoQuery, NewRunBody]) -> str:
 
 async def submit_batch(call: Call[NoQuery, Batch]) -> Answer:
     """Put all good runs of the batch in one step. A bad run harms no other."""
+    if call.body.atomic:
+        words = "a batch is not atomic: each run has an answer of its own"
+        raise Problem(422, words, errors=[Flaw("/atomic", words)])
     bodies = _bodies(call.body.runs)
     known = await known_tasks(call, {body.task for body in bodies if not isinstance(body, Problem)})
     calls = _calls(bodies, known, trace_of(call))

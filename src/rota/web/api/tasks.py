@@ -22,11 +22,11 @@ from rota.views.task_detail import TaskDetail, task_detail
 from rota.views.tasks import TaskView, spec_in_store, task_rows, task_view
 from rota.views.values import iso, record
 from rota.web.api.runs import WHY
-from rota.web.api.submits import RunBody
+from rota.web.api.submits import TriedBody
 from rota.web.api.task_specs import spec_tag
 from rota.web.conditions import IF_NONE_MATCH
 from rota.web.inputs import unix
-from rota.web.problems import Problem
+from rota.web.problems import Flaw, Problem
 from rota.web.rights import Right, is_own
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, Route, Text, get, write
 from rota.web.submitting import call_named, check_size, forbidden, touch_named
@@ -172,9 +172,12 @@ async def touch(call: Call[NoQuery, TouchBody]) -> Answer:
     return Answer(Touched(bool(decision), str(decision.reason), decision.run or None, due_at))
 
 
-async def attempt(call: Call[NoQuery, RunBody]) -> Answer:
+async def attempt(call: Call[NoQuery, TriedBody]) -> Answer:
     """What a submit would answer now, guard by guard; nothing changes."""
     body, name = call.body, call.path["name"]
+    if body.task not in (None, name):
+        words = f"the path is about the task {name}"
+        raise Problem(422, words, errors=[Flaw("/task", words)])
     made = await call_named(call, name, body.args, body.options(), body.unknown_ok)
     return Answer(record(await call.client.try_put(await made.run(call.client))))
 
@@ -217,7 +220,7 @@ ROUTES: list[Route[Any, Any]] = [
         "What a submit would answer, guard by guard",
         Right.SUBMIT,
         attempt,
-        RunBody,
+        TriedBody,
         {200: shape_of(Trial)},
         (404,),
     ),
