@@ -191,5 +191,9 @@ async def test_why_answers_for_anything(caller: Caller) -> None:
         assert (found["kind"], bool(found["answer"])) == (kind, True)
         assert (await caller("viewer:add").get(f"{API}/why", params={"subject": subject})).status_code == 200
         assert (await caller("viewer:greet").get(f"{API}/why", params={"subject": subject})).status_code == 404
+        links = {fact["about"]: fact["link"] for fact in found["facts"]}
+        assert {"task", "workers"} <= links.keys()
+        for about, link in links.items():
+            assert (await http.get(link)).status_code == 200, f"{subject}: {about} links to {link}"
     assert (await http.get(f"{API}/why", params={"subject": "nothing"})).status_code == 404
     assert (await http.get(f"{API}/why")).status_code == 422

@@ -1,9 +1,11 @@
 """Flows over HTTP."""
 
+import httpx
 import pytest
 
 from rota import Period, Rota
-from tests.web.conftest import Caller
+from rota.web import asgi
+from tests.web.conftest import HOST, Caller, by_role
 
 FLOWS = "/api/v1/flows"
 
@@ -56,3 +58,24 @@ async def test_wrong_names_are_refused(caller: Caller) -> None:
     assert (await http.delete(f"{FLOWS}/daily/periods/2026-11-15", params={"following": "true"})).status_code == 422
     assert (await caller("viewer:add").get(FLOWS)).json()["items"] == []
     assert (await caller("operator:add").post(f"{FLOWS}/daily/start", json={})).status_code == 404
+
+
+async def test_why_a_step_waits_links_to_what_it_waits_for(app: Rota, caller: Caller) -> None:
+    http = caller()
+    started = (await http.post(f"{FLOWS}/daily/start", json={"period": "2026-11-15"})).json()["items"]
+    load, report = (each["run"] for each in started)
+    await http.post(f"/api/v1/runs/{load}/cancel", json={})
+    facts = (await http.get(f"/api/v1/runs/{report}/why")).json()["facts"]
+    links = {fact["about"]: fact["link"] for fact in facts}
+    assert links["blocked"] == f"/api/v1/runs/{load}"
+    assert links["flow"] == f"{FLOWS}/daily/periods/2026-11-15"
+    assert links["task"] == "/api/v1/tasks/report"
+    for link in links.values():
+        assert (await http.get(link)).status_code == 200, link
+    service = asgi(app, by_role)
+    transport = httpx.ASGITransport(service, root_path="/ops")
+    async with httpx.AsyncClient(
+        transport=transport, base_url=HOST, headers={"Authorization": "Bearer admin"}
+    ) as there:
+        mounted = (await there.get("/ops/api/v1/why", params={"subject": report})).json()["facts"]
+    assert {fact["about"]: fact["link"] for fact in mounted}["task"] == "/ops/api/v1/tasks/report"

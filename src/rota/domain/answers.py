@@ -11,6 +11,8 @@ class Fact(Struct, frozen=True):
     text: str
     holds: bool = False
     until: float | None = None
+    link: str | None = None
+    """Where to read what it is about: a path of the HTTP API below /api/v1; None if there is no such place."""
 
 
 class Why(Struct, frozen=True):

@@ -55,14 +55,14 @@ def decision_row(decision: DecisionCount) -> DecisionRow:
     )
 
 
-def why_view(why: Why) -> Record:
+def why_view(why: Why, api: str = "/api/v1") -> Record:
     """Return the answer, whether something holds the work back (`held`), when that changes by itself (`changes_at`),
-    and the facts in the order of the answer."""
+    and the facts in the order of the answer, with the path of what each is about; `api` is where the API is."""
     return {
         "subject": why.subject,
         "kind": why.kind,
         "answer": why.answer,
         "held": why.held,
         "changes_at": iso(why.changes_at),
-        "facts": [record(fact) for fact in why.facts],
+        "facts": [record(fact) | {"link": None if fact.link is None else api + fact.link} for fact in why.facts],
     }

@@ -13,6 +13,7 @@ from rota.why import facts
 from rota.why.answer import Fact, Why, at, away, changes_at, first_hold
 from rota.why.evidence import Evidence, gather
 from rota.why.headlines import ended_words, head_of_schedule, head_of_task
+from rota.why.links import linked, to_run
 from rota.why.needs import again
 from rota.why.schedules import about_schedule, about_schedules, coming
 
@@ -55,7 +56,8 @@ def _of_task(seen: Evidence) -> Why:
     ]
     subject = seen.task if seen.key is None else f"{seen.task} {seen.key}"
     ticks = [] if seen.unfinished else coming(seen.own_schedules, seen.now)
-    return Why(subject, "task", head_of_task(seen, found), tuple(found), changes_at(found, ticks))
+    links = linked(found, seen.task, seen.key, seen.first)
+    return Why(subject, "task", head_of_task(seen, found), links, changes_at(found, ticks))
 
 
 async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
@@ -73,7 +75,8 @@ async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
         *facts.about_last(seen),
     ]
     changes = changes_at(found, coming([schedule], seen.now))
-    return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), tuple(found), changes)
+    links = linked(found, schedule.task, schedule.key, seen.first)
+    return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), links, changes)
 
 
 async def _of_run(store: Reads, run: Run) -> Why:
@@ -96,7 +99,7 @@ async def _of_run(store: Reads, run: Run) -> Why:
         otherwise = "nothing holds it up: it starts as soon as a seat is free"
     hold = first_hold(found)
     answer = otherwise if hold is None else hold.text
-    return Why(run.id, f"run of {run.task}", answer, tuple(found), changes_at(found))
+    return Why(run.id, f"run of {run.task}", answer, linked(found, run.task, run.key, run), changes_at(found))
 
 
 def _running(run: Run, seen: Evidence) -> list[Fact]:
@@ -142,7 +145,8 @@ async def _stopped(store: Reads, run: Run, now: float) -> list[Fact]:
     words = (
         f"step {culprit.member.step} failed {at(culprit.finished_at or now, now)}: {culprit.error or culprit.reason}"
     )
-    return [Fact("stopped", f"{words}; it is one that stops {run.member.group}. {again(culprit)} goes on from there")]
+    text = f"{words}; it is one that stops {run.member.group}. {again(culprit)} goes on from there"
+    return [Fact("stopped", text, link=to_run(culprit.id))]
 
 
 async def _resembling(store: Reads, name: str) -> str:

@@ -17,6 +17,7 @@ from rota.domain.text import coarse, plural
 from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import BESIDE, DECISIONS_SHOWN, Evidence
+from rota.why.links import to_run
 from rota.why.needs import about_needs
 
 SOON = 1.0
@@ -62,7 +63,8 @@ def about_stranded(seen: Evidence) -> Iterator[Fact]:
         return
     first = min(runs, key=lambda run: run.until or 0.0)
     more = f"; so {'does' if len(runs) == 2 else 'do'} {plural(len(runs) - 1, 'other run')}" if len(runs) > 1 else ""
-    yield Fact("run", f"run {first.id} waits: {stranded_words(first, seen.fleet)}{more}", holds=not seen.fleet.alive)
+    text = f"run {first.id} waits: {stranded_words(first, seen.fleet)}{more}"
+    yield Fact("run", text, holds=not seen.fleet.alive, link=to_run(first.id))
 
 
 def about_seats(seen: Evidence, waiting: Collection[Run]) -> Iterator[Fact]:
@@ -341,7 +343,8 @@ def _undo(row: MarkRow, seen: Evidence) -> str:
 def about_last(seen: Evidence) -> Iterator[Fact]:
     if (run := seen.last) is not None:
         why = f": {run.error}" if run.error else f" ({run.reason})" if run.reason else ""
-        yield Fact("last run", f"{run.id} {run.state} {away(run.finished_at or 0, seen.now)}{why}")
+        text = f"{run.id} {run.state} {away(run.finished_at or 0, seen.now)}{why}"
+        yield Fact("last run", text, link=to_run(run.id))
 
 
 def decided(row: DecisionCount | None, now: float) -> str:

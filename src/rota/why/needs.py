@@ -16,6 +16,7 @@ from rota.domain.text import plural
 from rota.store import Reads, RowQuery, RunQuery
 from rota.store.paging import first_run
 from rota.why.answer import Fact, at, away
+from rota.why.links import to_run
 
 LOOKED_AT = 200
 """Needs that are followed at most."""
@@ -96,12 +97,14 @@ def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact
     """Report the roots first, because they are the answer; then what `run` itself waits for."""
     roots = [awaited for awaited in trail if awaited.is_root]
     for root in roots[:SHOWN]:
-        yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True)
+        link = None if root.run is None else to_run(root.run.id)
+        yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True, link=link)
     if len(roots) > SHOWN:
         yield Fact("blocked", f"and by {plural(len(roots) - SHOWN, 'other')}", holds=True)
     for awaited in trail:
         if awaited.fan is not None:
-            yield Fact("run", f"run {awaited.by.id} waits for {_children(awaited.fan)}", True)
+            link = to_run(awaited.by.id)
+            yield Fact("run", f"run {awaited.by.id} waits for {_children(awaited.fan)}", True, link=link)
     own = [awaited for awaited in trail if awaited.by.id == run.id and awaited.fan is None]
     for awaited in own[:SHOWN]:
         yield Fact("run", f"run {run.id} waits for {_spoken(awaited)} {_end(awaited)}{_meanwhile(awaited, now)}", True)

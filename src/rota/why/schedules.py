@@ -13,6 +13,7 @@ from rota.domain.triggers import Trigger
 from rota.why.answer import Fact, at, away, refusal
 from rota.why.evidence import Evidence
 from rota.why.facts import LATE, decided, noted
+from rota.why.links import to_schedule
 
 MADE = (Reason.ACCEPTED, Reason.JOINED)
 
@@ -27,6 +28,11 @@ def about_schedules(seen: Evidence) -> Iterator[Fact]:
 
 
 def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
+    link = to_schedule(schedule.id)
+    return (replace(fact, link=link) for fact in _facts(schedule, seen))
+
+
+def _facts(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
     if schedule.paused:
         words = decided(_pause(schedule, seen), seen.now) or noted(schedule.note)
         yield Fact("schedule", f"{_name(schedule)} is paused{words}; `rota schedules resume {schedule.id}`", True)

@@ -1,10 +1,13 @@
 """Why is a step of a flow not done? The code of the flow is known here."""
 
+from msgspec.structs import replace
+
 from rota.domain.timing import shown
 from rota.flow import FlowStatus
 from rota.store import Reads
 from rota.why.answer import Fact, Why, at, changes_at, first_hold
 from rota.why.explain import why
+from rota.why.links import to_period
 
 
 async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
@@ -33,7 +36,9 @@ async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
             facts = [Fact("step", f"{'; '.join(ended)}; {again}", holds=True), *others]
     hold = first_hold(facts)
     answer = hold.text if hold else answer
-    return Why(f"{subject}@{status.period}", "step", answer, tuple(facts), changes_at(facts))
+    here = to_period(status.flow, status.period)
+    linked = tuple(replace(fact, link=here) if fact.link is None and fact.about == "step" else fact for fact in facts)
+    return Why(f"{subject}@{status.period}", "step", answer, linked, changes_at(facts))
 
 
 def _before(status: FlowStatus, name: str) -> list[Fact]:

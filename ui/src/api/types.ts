@@ -1436,6 +1436,7 @@ export interface WhyFacts {
   text: string;
   holds: boolean;
   until: string | null;
+  link: string | null;
 }
 
 export interface WhyQuery {

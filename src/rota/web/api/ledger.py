@@ -90,7 +90,7 @@ async def why(call: Call[WhyQuery, None]) -> Answer:
     found = await call.app.why(call.query.subject, call.query.key)
     if call.principal.tasks and not call.principal.may(Right.READ, await _task(call, found)):
         raise Problem(404, "nothing is known of it, or nothing that this credential may see")
-    return Answer(why_view(found))
+    return Answer(why_view(found, call.prefix + API))
 
 
 async def _task(call: Call[WhyQuery, None], found: Why) -> str:

@@ -225,7 +225,7 @@ async def logs(call: Call[NoQuery, None]) -> Answer:
 
 async def why(call: Call[NoQuery, None]) -> Answer:
     found = await found_run(call)
-    return Answer(why_view(await call.app.why(found.id)))
+    return Answer(why_view(await call.app.why(found.id), call.prefix + API))
 
 
 async def cancel(call: Call[NoQuery, NoteBody]) -> Answer:

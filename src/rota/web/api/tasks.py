@@ -135,7 +135,7 @@ async def why(call: Call[About, None]) -> Answer:
     name = call.path["name"]
     if not call.principal.may(Right.READ, name):
         raise _unknown(name)
-    return Answer(why_view(await call.app.why(name, call.query.key)))
+    return Answer(why_view(await call.app.why(name, call.query.key), call.prefix + API))
 
 
 async def pause(call: Call[NoQuery, TaskPauseBody]) -> Answer:
