@@ -1,12 +1,18 @@
 """Runs over HTTP, continued: count, lineage, change, delete."""
 
+from pathlib import Path
+
+import httpx
 import msgspec
+import pytest
 
 from rota import Rota
 from rota.testing import StoreClock
-from tests.web.conftest import Caller, told
+from rota.web import asgi
+from tests.web.conftest import HOST, Caller, by_role, told
 
 RUNS = "/api/v1/runs"
+ADMIN = {"Authorization": "Bearer admin"}
 
 
 async def made(caller: Caller, **body: object) -> str:
@@ -28,6 +34,21 @@ async def test_runs_are_counted_up_to_a_bound(caller: Caller) -> None:
     narrow = caller("viewer:add")
     assert (await narrow.get(f"{RUNS}/count")).json()["count"] == 3
     assert (await narrow.get(f"{RUNS}/count", params={"task": "greet"})).json()["count"] == 0
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite"])
+async def test_a_count_is_of_what_a_list_shows(url: str, tmp_path: Path) -> None:
+    """Leases and sessions are runs, too, which no list shows unless it is asked for them."""
+    app = Rota(f"sqlite://{tmp_path}/rota.db" if url == "sqlite" else url)
+    transport = httpx.ASGITransport(asgi(app, by_role))
+    http = httpx.AsyncClient(transport=transport, base_url=HOST, headers=ADMIN)
+    async with app.client(), http, app.lease("disk", seconds=60):
+        for params in ({}, {"group_by": "state"}, {"group_by": "task"}, {"group_by": "error"}, {"q": "disk"}):
+            assert (await http.get(f"{RUNS}/count", params=params)).json()["count"] == 0, params
+        assert (await http.get(RUNS)).json()["items"] == []
+        named = {"task": "rota.lease:disk"}
+        assert len((await http.get(RUNS, params=named)).json()["items"]) == 1
+        assert (await http.get(f"{RUNS}/count", params=named)).json()["count"] == 1
 
 
 async def test_a_queued_run_is_changed_only_in_the_version_that_was_read(caller: Caller) -> None:

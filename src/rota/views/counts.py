@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rota.client.fleet import is_inner
 from rota.domain.run import Run
 from rota.store import Reads, RunCounts, RunQuery
-from rota.store.paging import COUNT_PAGE, COUNT_SECONDS, count_runs, pages
+from rota.store.paging import COUNT_PAGE, COUNT_SECONDS, pages
 
 By = Literal["state", "task", "error"]
 
@@ -38,12 +38,9 @@ class Counts(Reads, Protocol):
 
 
 async def count_view(store: Counts, query: RunQuery, at_most: int, by: By | None = None) -> CountView:
-    """Groups leave out runs of rota's own tasks, unless the query names the task."""
+    """Runs of rota's own tasks do not count, as lists do not show them, unless the query names the task."""
     if by != "error" and (known := await store.counted(query, at_most)) is not None:
         return _counted_view(known, at_most, by, bool(query.tasks))
-    if by is None:
-        found = await count_runs(store, query, at_most)
-        return CountView(found.count, found.more, None)
     counted: Counter[str | None] = Counter()
     more, begun = False, time.monotonic()
     async with aclosing(pages(store, replace(query, limit=min(COUNT_PAGE, at_most), cursor=None))) as read:
@@ -55,14 +52,14 @@ async def count_view(store: Counts, query: RunQuery, at_most: int, by: By | None
             if more:
                 break
     groups = tuple(GroupCount(value, count) for value, count in counted.most_common())
-    return CountView(counted.total(), more, groups)
+    return CountView(counted.total(), more, None if by is None else groups)
 
 
 def _counted_view(counted: RunCounts, at_most: int, by: By | None, named: bool) -> CountView:
     """Return the counts of the store. One of them, the largest, leaves out what is more than `at_most`."""
     groups: Counter[str | None] = Counter()
     for (task, state), count in counted.groups.items():
-        if by is None or named or not is_inner(task):
+        if named or not is_inner(task):
             groups[task if by == "task" else state] += count
     found = groups.most_common()
     over = max(0, groups.total() - at_most)
@@ -73,7 +70,7 @@ def _counted_view(counted: RunCounts, at_most: int, by: By | None, named: bool) 
     return CountView(groups.total() - over, more, None if by is None else shown)
 
 
-def _value(run: Run, by: By) -> str | None:
+def _value(run: Run, by: By | None) -> str | None:
     if by == "error":
         return None if run.error is None else run.error.type
-    return run.task if by == "task" else str(run.state)
+    return run.task if by == "task" else str(run.state) if by == "state" else None
