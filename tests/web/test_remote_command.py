@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,23 @@ def test_a_key_is_paused_and_its_task_goes_on(rota: Rota) -> None:
     assert rota("runs", "cancel", id)[0] == 0
     assert rota("tasks", "resume", "add", "--key", "bad")[0] == 0
     assert "is paused" not in rota("why", "add", "bad")[1]
+
+
+def test_a_pause_over_a_service_ends_by_itself(rota: Rota) -> None:
+    assert rota("tasks", "pause", "add", "--until", "2h")[0] == 0
+    (shown,) = [each for each in json.loads(rota("--json", "tasks")[1]) if each["task"] == "add"]
+    left = datetime.fromisoformat(shown["paused_until"]) - datetime.now(UTC)
+    assert abs(left.total_seconds() - 7200) < 60
+    assert rota("tasks", "resume", "add")[0] == 0
+    code, _, err = rota("tasks", "pause", "add", "--until", "soon")
+    assert (code, "--until" in err) == (2, True)
+
+
+def test_an_id_of_ones_own_reaches_the_service(rota: Rota) -> None:
+    first = rota("submit", "add", "a=3", "--id", "order-17")
+    assert first[:2] == (0, "order-17\n") == rota("submit", "add", "a=3", "--id", "order-17")[:2]
+    code, _, err = rota("submit", "add", "a=4", "--id", "order-17")
+    assert (code, "its arguments differ" in err) == (1, True)
 
 
 def test_a_window_reaches_the_service(rota: Rota) -> None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from rota.cli import FAILED, OK
 from rota.cli.deploy import lint, settings
@@ -13,7 +14,7 @@ from rota.cli.flows import commands as flows
 from rota.cli.flows import marks
 from rota.cli.forecast.cron import cron
 from rota.cli.options.arguments import gather
-from rota.cli.options.times import seconds_of
+from rota.cli.options.times import read_until, seconds_of
 from rota.cli.options.user import confirm
 from rota.cli.remote.listing import filter_query, instant_text, listed
 from rota.cli.render.show import Column, Record, Show, columns
@@ -161,12 +162,14 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
     def act(service: Service, given: Given, show: Show) -> None:
         first = given.get("name", given.get("id"))
         note = {name: given[name] for name in ("note", "key") if given.get(name) is not None}
-        for option in ("until", "unknown_ok"):
-            if given.get(option):
-                raise InvalidOptions(f"--{option} needs the store itself: give --url, or unset ROTA_SERVER")
+        if given.get("unknown_ok"):
+            raise InvalidOptions("--unknown_ok needs the store itself: give --url, or unset ROTA_SERVER")
         answers: list[dict[str, object]] = []
         for name in (first, *given.get("names", ())):
-            where = f"{API}/{path}/{path_part(str(name))}" + (f"/{action}" if method == "POST" else "")
+            thing = f"{API}/{path}/{path_part(str(name))}"
+            if given.get("until"):
+                note["until"] = _until(service, thing, given["until"])
+            where = f"{thing}/{action}" if method == "POST" else thing
             answer = service.send(method, where, note if method == "POST" else None, None if method == "POST" else note)
             answers.append({"name": name} | answer.record())
         show.records(answers, [Column(each, whole=True) for each in answers[0]])
@@ -174,7 +177,14 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
     return act
 
 
-SUBMIT = ("at", "key", "unique", "join", "queue", "priority", "retry", "lost")
+def _until(service: Service, thing: str, text: str) -> str:
+    """Return --until as an instant. `2h` begins now by the store's clock; a time is one in the zone of the schedule."""
+    seen = service.send("GET", thing).json()
+    now = datetime.fromisoformat(seen["now"]).timestamp()
+    return read_until(text, "--until", ZoneInfo(seen.get("zone") or "UTC"), now).isoformat()
+
+
+SUBMIT = ("id", "at", "key", "unique", "join", "queue", "priority", "retry", "lost")
 """The options of `rota submit` that go into the body as they are."""
 
 
@@ -190,8 +200,6 @@ def _submit(service: Service, given: Given, show: Show) -> int | None:
         "headers": dict(part.split("=", 1) for part in given.get("header") or ()) or None,
         **{name: given[name] for name in SUBMIT if name in given},
     }
-    if given.get("id"):
-        raise InvalidOptions("--id needs the store itself: give --url, or unset ROTA_SERVER")
     sent = {name: value for name, value in body.items() if value is not None}
     made = service.send("POST", f"{API}/runs", sent | {"unknown_ok": bool(given.get("unknown_ok"))}).record()
     if not given.get("wait"):
