@@ -100,6 +100,7 @@ def board() -> Json:
                         "lost {{task}}": rate("rota_leases_lost_total", "task", "task"),
                         "rescued": rate("rota_rescues_total", "task", ""),
                         "poison {{task}}": rate("rota_poison_total", "task", "task"),
+                        "failed renewals": "max(rate(rota_renewals_failed_total[$__rate_interval]))",
                         "refused endings": "max(rate(rota_settles_stale_total[$__rate_interval]))",
                         "tick conflicts": "max(rate(rota_tick_conflicts_total[$__rate_interval]))",
                     },

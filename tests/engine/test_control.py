@@ -25,7 +25,7 @@ from rota import (
     TaskError,
 )
 from rota.domain.lifecycle import Lost, Succeeded, settlement_of
-from rota.store import ClaimRequest
+from rota.store import ClaimRequest, Total, What
 from rota.stores.memory import MemoryBackend
 from storekit.faults import FaultyBackend
 
@@ -312,6 +312,31 @@ async def test_a_cancel_arrives_by_hint_and_by_renewal_alone_when_hints_are_cut(
         assert await run.cancel()
         await asyncio.wait_for(cancelled.wait(), 10)
     assert (await run.refresh()).state is State.CANCELLED
+
+
+async def test_renewals_that_fail_are_counted() -> None:
+    backend = FaultyBackend(MemoryBackend(), mute=True)
+    app = Rota(backend, lease=1.5)
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def endless() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async with app.client():
+        async with app:
+            run = await endless.submit()
+            await started.wait()
+            backend.fail("renew", "request lost")
+            assert await run.cancel()  # its worker hears of it by the renewal behind that one
+            await asyncio.wait_for(cancelled.wait(), 10)
+        totals = (await app.client().rows(Total)).items
+    (count,) = [total.count for total in totals if total.what == What.UNRENEWED]
+    assert count >= 1
 
 
 async def test_a_killer_does_not_take_innocents_with_it() -> None:

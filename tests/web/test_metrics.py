@@ -127,6 +127,7 @@ async def test_what_workers_count_beside_runs_is_shown(app: Rota, caller: Caller
         Total(What.POISONED, "add"),
         Total(What.STALE, "", count=4),
         Total(What.CONFLICT, "", count=5),
+        Total(What.UNRENEWED, "", count=6),
     )
     seen = await scrape(caller("viewer"))
     assert seen["rota_ticks_total", "reason=missed,schedule=nightly"] == 2
@@ -136,6 +137,7 @@ async def test_what_workers_count_beside_runs_is_shown(app: Rota, caller: Caller
     assert (seen["rota_poison_total", "task=add"], seen["rota_rescues_total", "task=add"]) == (1, 2)
     assert seen["rota_leases_lost_total", "task=add"] == 3
     assert (seen["rota_settles_stale_total", ""], seen["rota_tick_conflicts_total", ""]) == (4, 5)
+    assert seen["rota_renewals_failed_total", ""] == 6
 
 
 async def test_a_name_that_was_shown_stays_when_others_come(app: Rota, caller: Caller) -> None:

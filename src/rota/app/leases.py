@@ -75,6 +75,9 @@ class Held:
     def notes(self) -> Notes:
         return {}
 
+    def unrenewed(self, count: int) -> None:
+        """The lease lapses by itself, if no later renewal comes through."""
+
     def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float, notes: Notes) -> None:
         if self._over:
             return

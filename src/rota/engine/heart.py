@@ -46,6 +46,10 @@ class Leases(Protocol):
         """Take the answers to a renewal; called on the main loop."""
         ...
 
+    def unrenewed(self, count: int) -> None:
+        """The store has not answered the renewal of so many leases; called on the main loop."""
+        ...
+
 
 class Heart:
     """The heart of one worker. `slate` is where the renewer sees that the heart beats."""
@@ -166,6 +170,7 @@ class Heart:
             reply = await store.renew(leases, lease, {at.run: note for at, (note, _) in notes.items()})
         except StoreError as error:
             log.warning("cannot renew %s, next try in %.0f s: %s", plural(len(leases), "lease"), RETRY, error)
+            self._call_main(lambda: self._seats.unrenewed(len(leases)))
             return min(RETRY, self._every)
         if self._slate is not None:
             self._slate.renewed(began)

@@ -4,7 +4,7 @@ heart renews their leases."""
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,8 @@ class Seats:
         self.total = total
         self.outlived: dict[asyncio.Future[Any], Seat] = {}
         """Calls that outlived their runs and still take a seat."""
+        self.on_unrenewed: Callable[[int], None] = lambda count: None
+        """Hears how many leases could not be renewed."""
         self._slate = slate
         self._taken: dict[Lease, Seat] = {}
         self._unrecorded: dict[Lease, None] = {}
@@ -163,6 +165,9 @@ class Seats:
         mine = (seat for seat in self if seat.stop is not Stop.LOST)
         return {seat.lease: note for seat in mine if (note := seat.context.fresh_note())}
 
+    def unrenewed(self, count: int) -> None:
+        self.on_unrenewed(count)
+
     def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float, notes: Notes) -> None:
         """A renewal of `leases` has carried `notes`: keep the answers, and stop the handlers that should stop."""
         for lease, (_, number) in notes.items():
@@ -174,6 +179,7 @@ class Seats:
                 continue
             seat.deadline = deadline
             if answer is Renewal.LOST:
+                self.unrenewed(1)
                 log.warning("%s %s: lease lost (fence %d), stopping its handler", seat.run.task, lease.run, lease.fence)
             if answer in _STOPS:
                 seat.request_stop(_STOPS[answer])

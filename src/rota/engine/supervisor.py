@@ -155,6 +155,7 @@ class Supervisor:
         heart = Heart if self._world.threads else LoopHeart
         self._heart = heart(self._backend, self._seats, self._tuning, self._world, slate)
         announcer = Announcer(store, self._hooks)
+        self._seats.on_unrenewed = announcer.tallies.unrenewed
         traced = self._tuning.trace_store
         self._settler = Settler(store, self._seats, announcer.recorded, announcer.tallies.stale, traced)
         ticks = Ticks(store, self._hooks, announcer.tallies, self.undeclared)

@@ -66,6 +66,10 @@ class Tallies:
         """The store has refused an ending of this worker: the lease was lost."""
         self._count(Total(What.STALE, ""))
 
+    def unrenewed(self, count: int) -> None:
+        """So many leases of this worker could not be renewed."""
+        self._count(Total(What.UNRENEWED, "", count=count))
+
     def fired(self, schedule: Schedule, tick: Tick, fired: Fired, now: float) -> None:
         """Count what became of a tick, which the store judged at `now`."""
         if not fired.applied:

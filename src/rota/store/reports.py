@@ -62,6 +62,8 @@ class What(StrEnum):
     """Ticks that another worker had fired before, or whose schedule has changed."""
     STALE = "stale"
     """Endings that the store refused: the lease was lost."""
+    UNRENEWED = "unrenewed"
+    """Leases that a worker could not renew: the store did not answer, or the lease was lost."""
     POISONED = "poisoned"
     """Runs of a task that failed because their workers died with them, again and again."""
     SUCCEEDED = "succeeded_at"

@@ -167,6 +167,7 @@ def _runs(seen: Seen, labels: Labels) -> Iterator[Metric]:
     for name, text, what in (
         ("rota_tick_conflicts", "Ticks that another worker had fired before.", What.CONFLICT),
         ("rota_settles_stale", "Endings that the store refused: their leases were lost.", What.STALE),
+        ("rota_renewals_failed", "Leases that workers could not renew.", What.UNRENEWED),
     ):
         family = CounterMetricFamily(name, text)
         family.add_metric([], sum(total.count for total in seen.counts if total.what == what))
