@@ -1,11 +1,18 @@
 """Workers, marks, decisions, stats and why over HTTP."""
 
+import asyncio
+import logging
+import threading
 from typing import Any
+
+import httpx
+import pytest
 
 from rota import Activity, Rota
 from rota.store import ClaimRequest, Report, Stall, Tally
+from rota.web import asgi
 from tests.requirement import requirement
-from tests.web.conftest import Caller, told
+from tests.web.conftest import HOST, Caller, told
 
 API = "/api/v1"
 
@@ -174,6 +181,51 @@ async def test_readiness_may_ask_for_a_fresh_claim(app: Rota, caller: Caller) ->
         assert (await http.get("/ready", params={"max_age": 3600})).status_code == 200
         assert (await http.get("/ready", params={"max_age": 1e-9})).status_code == 503
     assert (await http.get("/ready", params={"max_age": 0})).status_code == 422
+
+
+class Ear(logging.Handler):
+    """Hears that the heart has given the event loop up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "its leases are no longer renewed" in record.getMessage():
+            self.heard.set()
+
+
+async def test_a_process_whose_engine_is_blocked_for_too_long_is_not_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a server of threads, the engine has a loop of its own: the server goes on answering while that stands."""
+    monkeypatch.setenv("ROTA_SILENCE", "1")
+    app, blocked, free, ear = Rota("memory://", lease=1), threading.Event(), threading.Event(), Ear()
+
+    @app.task
+    async def block() -> None:
+        blocked.set()
+        free.wait(60)
+
+    async def work() -> None:
+        async with app:
+            await (await block.submit()).result()
+
+    logging.getLogger("rota").addHandler(ear)
+    engine = threading.Thread(target=asyncio.run, args=(work(),))
+    transport = httpx.ASGITransport(asgi(app))
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url=HOST) as http:
+            assert (await http.get("/health")).status_code == 200
+            engine.start()
+            assert await asyncio.to_thread(blocked.wait, 60)
+            assert await asyncio.to_thread(ear.heard.wait, 60)
+            answer = await http.get("/health")
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "10")
+            free.set()
+            await asyncio.to_thread(engine.join, 60)
+            assert (await http.get("/health")).status_code == 200
+    finally:
+        free.set()
+        logging.getLogger("rota").removeHandler(ear)
 
 
 async def test_me_names_the_role(caller: Caller) -> None:

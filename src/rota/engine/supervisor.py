@@ -247,6 +247,11 @@ class Supervisor:
         return lately and self.alive and self.loop.is_running() and self._heart.silent_for < self._tuning.silence
 
     @property
+    def given_up(self) -> bool:
+        """True while the event loop has been silent for so long that the heart renews its leases no more."""
+        return self.alive and self._heart.silent_for >= self._tuning.silence
+
+    @property
     def live(self) -> bool:
         """True while the engine tries to claim, or stops. A store that does not answer does not change it: an engine
         that waits for the store goes on when the store is back, and another start would not help."""

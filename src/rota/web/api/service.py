@@ -62,8 +62,11 @@ class Me(Struct, frozen=True):
 
 async def health(call: Call[NoQuery, None]) -> Answer:
     """200 while this process works. It says nothing else, because everybody may ask."""
+    engine = core_of(call.app).lifecycle.engine
     if any(not loop.alive for loop in call.app.status().loops):
         raise Problem(503, "a loop of this process is dead", headers={"Retry-After": "10"})
+    if engine is not None and engine.given_up:  # it may have a loop of its own, in another thread than this one
+        raise Problem(503, "the event loop of the engine does not turn", headers={"Retry-After": "10"})
     return Answer(Word("ok"))
 
 
