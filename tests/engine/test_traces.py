@@ -147,6 +147,23 @@ def test_many_runs_have_one_span_and_a_broken_context_harms_nobody(app: Rota, sp
     assert odd.refresh_sync().headers["traceparent"] != "nonsense"
 
 
+async def test_with_trace_create_each_run_of_many_has_a_span(spans: InMemorySpanExporter) -> None:
+    app = Rota("memory://", trace_create=True)
+    inner = app.task(name="inner")(_nothing)
+    async with app:
+        for handle in await app.submit_many([inner.bind() for _ in range(3)]):
+            await handle.result()
+        await (await inner.submit()).result()
+    (many, one), creates, calls = (named(spans, f"{name} inner") for name in ("send", "create", "process"))
+    assert (many.kind, one.kind) == (SpanKind.CLIENT, SpanKind.PRODUCER), "a lone run needs no second span"
+    assert {each.kind for each in creates} == {SpanKind.PRODUCER}
+    assert many.context is not None
+    assert [each.parent and each.parent.span_id for each in creates] == [many.context.span_id] * 3
+    linked = {link for call in calls for link in links(call)}
+    assert linked == {*ids(creates), *ids([one])}
+    assert len({str(dict(each.attributes or {})["messaging.message.id"]) for each in creates}) == 3
+
+
 def test_log_lines_have_the_trace_and_the_fence(spans: InMemorySpanExporter) -> None:
     found = traces.tracer()
     assert found is not None

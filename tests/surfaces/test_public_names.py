@@ -78,7 +78,7 @@ ATTRIBUTES = {
         all_rows all_runs audit backend before_submit close control counted declare depths direct edit ended ended_here
         event_news events explain fan fire freeze mark news now observe override pages patience portal prepared put
         refusal rows run runs
-        signature_of stats store submit touch try_put
+        signature_of stats store submit touch trace_create try_put
     """,
     "Schedules": """
         backfill declare delete get list pause prune put put_many reconcile resume run_now seen set_next ticks

@@ -84,6 +84,7 @@ class Rota(Finding, Steering, Planning, AsyncOnly):
         patience: float | None = None,
         enabled: bool | None = None,
         trace_store: bool | None = None,
+        trace_create: bool | None = None,
         resources: Resources | None = None,
         fail_on: FailOn | None = None,
         middleware: Sequence[Middleware] = (),
@@ -106,6 +107,7 @@ class Rota(Finding, Steering, Planning, AsyncOnly):
             patience=patience,
             enabled=enabled,
             trace_store=trace_store,
+            trace_create=trace_create,
         )
         self._core = core = Core(settings, store, resources, fail_on, middleware)
         self._submitter, self._formats = core.submitter, core.registry.formats

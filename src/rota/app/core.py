@@ -126,6 +126,7 @@ class Core:
     def _new_client(self, backend: Backend | LateStore) -> Client:
         client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
         client.patience = self.settings.patience
+        client.trace_create = self.settings.trace_create
         client.explain = why
         client.signature_of = self.registry.signature_of
         client.before_submit = self.before_submit

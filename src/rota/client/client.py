@@ -64,6 +64,8 @@ class Client(Verbs):
         self._hooks = hooks
         self.patience = RETRY_WINDOW
         """Seconds within which a put reaches the store; then it raises StoreUnavailable."""
+        self.trace_create = False
+        """Whether each run of a put of several has a span of its own."""
         self.explain: Explain | None = None
         """Says why a run does not run; the app gives it."""
         self.signature_of: SignatureOf = _no_code
@@ -78,7 +80,7 @@ class Client(Verbs):
         disabled = {task for task in {run.task for run in runs} if self._disabled(task)}
         refused = {place: no for place, run in enumerate(runs) if disabled and (no := self.refusal(run)) is not None}
         wanted = [run for place, run in enumerate(runs) if place not in refused] if refused else runs
-        with sending(wanted) as carrying:
+        with sending(wanted, self.trace_create) as carrying:
             audit = self._audited_put(runs)
             reply = await self._send(lambda store: store.put(carrying, plan, audit), self.patience)
             decided(reply.items)

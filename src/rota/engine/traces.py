@@ -116,21 +116,24 @@ def trace_id() -> str | None:
 # -- submits ----------------------------------------------------------------------------------------------------------
 
 
-def sending(runs: Sequence[NewRun]) -> AbstractContextManager[Sequence[NewRun]]:
-    """A span `send TASK` around a put. The block gets the runs with the context of the span in their headers."""
+def sending(runs: Sequence[NewRun], create: bool = False) -> AbstractContextManager[Sequence[NewRun]]:
+    """A span `send TASK` around a put. The block gets the runs with the context of the span in their headers. With
+    `create`, each of several runs has a span `create TASK` of its own below it, and carries the context of that."""
     if not runs or runs[0].task.startswith(OWN):
         return nullcontext(runs)
     found, measured = tracer(), meters()
     if found is None and measured is None:
         return nullcontext(runs)
-    return _sending(found, measured, runs)
+    return _sending(found, measured, runs, create and len(runs) > 1)
 
 
 @contextmanager
-def _sending(found: "Tracer | None", measured: Meters | None, runs: Sequence[NewRun]) -> "Generator[Sequence[NewRun]]":
+def _sending(
+    found: "Tracer | None", measured: Meters | None, runs: Sequence[NewRun], create: bool
+) -> "Generator[Sequence[NewRun]]":
     error: BaseException | None = None
     try:
-        with nullcontext(runs) if found is None else _sending_span(found, runs) as carrying:
+        with nullcontext(runs) if found is None else _sending_span(found, runs, create) as carrying:
             yield carrying
     except BaseException as raised:
         error = raised
@@ -143,7 +146,7 @@ def _sending(found: "Tracer | None", measured: Meters | None, runs: Sequence[New
 
 
 @contextmanager
-def _sending_span(found: "Tracer", runs: Sequence[NewRun]) -> "Generator[Sequence[NewRun]]":
+def _sending_span(found: "Tracer", runs: Sequence[NewRun], create: bool) -> "Generator[Sequence[NewRun]]":
     from opentelemetry import trace
 
     first = runs[0]
@@ -152,10 +155,22 @@ def _sending_span(found: "Tracer", runs: Sequence[NewRun]) -> "Generator[Sequenc
         attributes["messaging.batch.message_count"] = len(runs)
     here = trace.get_current_span().get_span_context()
     parent = None if here.is_valid else _extracted(codec.decode_or_blank(first.body).headers or {})
-    kind = trace.SpanKind.PRODUCER
+    kind = trace.SpanKind.CLIENT if create else trace.SpanKind.PRODUCER  # the spans `create` are the producers then
     with found.start_as_current_span(f"send {first.task}", parent, kind, attributes):
-        carrier = _injected()
-        yield [_carrying(run, carrier) for run in runs]
+        if create:
+            yield [_created(found, run) for run in runs]
+        else:
+            carrier = _injected()
+            yield [_carrying(run, carrier) for run in runs]
+
+
+def _created(found: "Tracer", run: NewRun) -> NewRun:
+    """Make the span `create TASK` of one run among many; return the run with its context."""
+    from opentelemetry import trace
+
+    attributes = _messaging(run.task, "create", run.id)
+    with found.start_as_current_span(f"create {run.task}", None, trace.SpanKind.PRODUCER, attributes):
+        return _carrying(run, _injected())
 
 
 def decided(decisions: Sequence[Decision]) -> None:

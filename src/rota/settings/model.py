@@ -80,6 +80,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     trace_store: Annotated[
         bool, says("With OpenTelemetry, also make spans of what a worker asks the store: `receive` and `settle`.")
     ] = False
+    trace_create: Annotated[
+        bool, says("With OpenTelemetry, also make a span for each run of a submit of several: `create TASK`.")
+    ] = False
     debug: Annotated[bool, says("Show tracebacks on the command line.")] = False
     tasks: Annotated[dict[str, TaskOverride], says("What is changed of single tasks.")] = {}
     limits: Annotated[dict[str, int], says("The numbers of named limits: `[limits.gpu]` `total = 4`.")] = {}
