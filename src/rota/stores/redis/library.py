@@ -4,6 +4,9 @@ A server runs a script from its first line each time, and so makes all its funct
 once. The library is made of the same files as the scripts: its functions come first, and what a verb does besides is
 done at each call. Its name is a digest of its text. So each version of rota calls its own, and versions that serve one
 server at the same time do not meet.
+
+A line of a verb that ends with `-- ahead` is done ahead of the lines `-- anew` of all shared files but the clock: what
+a call does by itself there, it does without their tables, which it finds as the call before left them.
 """
 
 import hashlib
@@ -15,6 +18,8 @@ from msgspec import Struct
 from rota.stores.redis.scripts import compiled, constants, flag, shared_source, source, verbs
 
 PREFIX = "rota_"
+AHEAD = " -- ahead"
+"""The end of a line of a verb that is done when only the clock has begun, ahead of the other shared files."""
 
 _ANEW = re.compile(r"^(.*) -- anew$", re.MULTILINE)
 _LOCAL = re.compile(r"local (\w+(?:, \w+)*)(?: =(.*?))?(?: -- .*)?$")
@@ -59,19 +64,22 @@ def _verb(verb: str, known: dict[str, str]) -> str:
     """The text of a verb: its functions, then one that does everything else, which the server calls."""
     shared, text = source(verb)
     text = compiled(text, known)
-    declared, functions, main = list[str](), list[str](), list[str]()
+    declared, functions, ahead, main = list[str](), list[str](), list[str](), list[str]()
     within = False
     for line in text.splitlines():
         if within or line.startswith("local function "):
             functions.append(line)
             within = line != "end" and (within or not line.endswith(" end"))
+        elif line.endswith(AHEAD):
+            ahead.append(_assigned(line.removesuffix(AHEAD), declared))
         else:
             main.append(_assigned(line, declared))
     variables = f"local {', '.join(declared)}\n" if declared else ""
-    begin = " ".join(f"begin_{module}()" for module in shared)
+    begins = [f"begin_{module}()" for module in shared]
     flags = f', flags = {{ "{flag(verb)}" }}' if flag(verb) else ""
     head = f'redis.register_function{{ function_name = "{PREFIX}{verb}"{flags}, callback = function(keys, args)'
-    body = "\n".join([*functions, head, f"KEYS, ARGV = keys, args\n{begin}", *main, "end }"])
+    begin = [begins[0], *ahead, " ".join(begins[1:])]
+    body = "\n".join([*functions, head, "KEYS, ARGV = keys, args", *begin, *main, "end }"])
     return f"do\n{variables}{body}\nend\n"
 
 

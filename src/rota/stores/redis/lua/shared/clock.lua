@@ -18,7 +18,7 @@ local function after(instant, seconds)
   return later
 end
 
-local now = nil -- anew
+local now, now_text = nil -- anew
 -- Until when events are recorded; false: nobody reads events.
 local recording = nil -- anew
 -- Whether runs whose needs are met wait to be released: see holds.release_more.
@@ -26,9 +26,12 @@ local releasing = nil -- anew
 
 local function read_clock()
   local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record", ROOT .. "releasing")
-  now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
+  now_text = string.format("%.5f", time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
+  now = tonumber(now_text)
   local known = math.max(tonumber(ARGV[2]), tonumber(stored[1] or 0))
-  if known > now and known < now + FAR_AHEAD then now = known end
+  if known > now and known < now + FAR_AHEAD then
+    now, now_text = known, string.format("%.5f", known)
+  end
   recording = stored[2] and tonumber(stored[2])
   if recording and recording <= now then recording = false end
   releasing = stored[3]
@@ -36,7 +39,7 @@ end
 read_clock() -- anew
 
 local function instant(number)
-  return string.format("%.5f", number)
+  return number == now and now_text or string.format("%.5f", number)
 end
 
 -- A name for (task, key) that no other pair has.
