@@ -3,14 +3,17 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from rota.client.audit import current_author
 from rota.client.fleet import late_words
 from rota.client.late_store import LateStore
 from rota.client.portal import Portal, refuse_on_a_loop
+from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.client.submissions import SubmitHook, prepared
 from rota.client.verbs import Verbs
+from rota.client.watched import watched
 from rota.domain.answers import Why
 from rota.domain.arguments import Signature
 from rota.domain.decision import Decision, Reason
@@ -18,9 +21,9 @@ from rota.domain.run import NewRun, Run
 from rota.domain.trial import Trial, trial_of
 from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
-from rota.engine.traces import decided, sending
+from rota.engine.traces import decided, observed, sending
 from rota.errors import StoreError, StoreUnavailable
-from rota.store import RETRY_WINDOW, Backend, Plan, Reads, Reply, put_directly
+from rota.store import RETRY_WINDOW, Backend, Plan, PutDirectly, Reads, Reply, put_directly
 
 ROOM_AGAIN = 0.5
 """Seconds after which a submit tries a full queue again, if no hint came."""
@@ -103,28 +106,30 @@ class Client(Verbs):
         run = self.prepared(run)
         if (refusal := self.refusal(run)) is not None:
             return refusal
+        if not observed():
+            return await self._submit(run, wait)
         with sending((run,)) as (run,):
             decision = await self._submit(run, wait)
             decided((decision,))
         return decision
 
     async def _submit(self, run: NewRun, wait: float) -> Decision:
-        session = await self._session()
+        audit = self._audited_put((run,))
         clock = asyncio.get_running_loop().time
         deadline = clock() + wait
         while True:
-            heard = session.heard
-            decision = await self._put_one(run)
+            session = await self._session()
+            heard, store = session.heard, watched(session.store, self.observe)
+            reply = await patiently(partial(store.put, (run,), None, audit), self.patience)
+            decision = reply.items[0]
+            if decision.reason is Reason.ACCEPTED:
+                return decision
             left = deadline - clock()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
                 if not decision and session.refused is not None:
                     session.refused(run, decision)
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
-
-    async def _put_one(self, run: NewRun) -> Decision:
-        audit = self._audited_put([run])
-        return (await self._send(lambda store: store.put([run], None, audit), self.patience)).items[0]
 
     def prepared(self, run: NewRun) -> NewRun:
         """Return `run` as the hooks before a submit let it pass; raises what a hook raises."""
@@ -219,13 +224,20 @@ def submit_sync(client: Client, run: NewRun, wait: float, portal: Portal) -> Dec
         return portal.call(lambda: client.submit(run, wait))
     refuse_on_a_loop()
     run = client.prepared(run)
+    if not observed():
+        return _submit_directly(client, put, run, wait, portal)
     with sending((run,)) as (run,):
-        decision = put(run)
-        if decision is None or (decision.reason is Reason.QUEUE_FULL and wait > 0):
-            decision = portal.call(lambda: client._submit(run, wait))  # pyright: ignore[reportPrivateUsage]
-        elif not decision:
-            portal.call(lambda: _announce_refused(client, run, decision))
+        decision = _submit_directly(client, put, run, wait, portal)
         decided((decision,))
+    return decision
+
+
+def _submit_directly(client: Client, put: PutDirectly, run: NewRun, wait: float, portal: Portal) -> Decision:
+    decision = put(run)
+    if decision is None or (decision.reason is Reason.QUEUE_FULL and wait > 0):
+        return portal.call(lambda: client._submit(run, wait))  # pyright: ignore[reportPrivateUsage]
+    if not decision:
+        portal.call(lambda: _announce_refused(client, run, decision))
     return decision
 
 

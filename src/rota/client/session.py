@@ -56,9 +56,11 @@ class Session:
         self.heard_events = 0
         self.users = 0
 
+    @property
+    def is_open(self) -> bool:
+        return self._store is not None
+
     async def opened(self) -> None:
-        if self._store is not None:  # the usual call does not take the lock
-            return
         async with self._opening:
             if self._store is None:
                 self._store = await self._stack.enter_async_context(self.backend.open())

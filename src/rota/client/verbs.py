@@ -81,7 +81,8 @@ class Verbs:
         session = sessions.get(loop)
         if session is None:
             session = sessions[loop] = Session(self.backend, self._refused)
-        await session.opened()
+        if not session.is_open:
+            await session.opened()
         return session
 
     async def __aenter__(self) -> Self:

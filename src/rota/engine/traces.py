@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ OWN = "rota."
 NAMES = ("traceparent", "tracestate")
 _known: "tuple[object, Tracer] | None" = None
 _measured: "tuple[object, Meters] | None" = None
+_apis: dict[str, Any] = {}
+"""The two modules of the API that ask for a provider. An `import` in each call took as long as the question."""
 
 
 class Meters:
@@ -67,16 +70,23 @@ def _attributes(task: str, operation: str, error: str) -> dict[str, str]:
     return _about(task, operation) | ({"error.type": error} if error else {})
 
 
+def _api(name: str) -> Any:
+    """Return the module `name` if this program has imported it; else None."""
+    found = _apis.get(name)
+    if found is None and name in sys.modules:
+        found = _apis[name] = import_module(name)  # it waits for another thread that is about to import it
+    return found
+
+
 def tracer() -> "Tracer | None":
     """Return the tracer of this program; None unless it has set up a tracer provider."""
     global _known
-    if API not in sys.modules:
+    trace = _api(API)
+    if trace is None:
         return None
-    from opentelemetry import trace
-
     provider = trace.get_tracer_provider()
     if _known is None or _known[0] is not provider:
-        if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+        if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
             return None
         _known = provider, trace.get_tracer("rota", version("rota"), provider)
     return _known[1]
@@ -85,10 +95,9 @@ def tracer() -> "Tracer | None":
 def meters() -> Meters | None:
     """Return the instruments of this program; None unless it has set up a meter provider."""
     global _measured
-    if METERS not in sys.modules:
+    metrics = _api(METERS)
+    if metrics is None:
         return None
-    from opentelemetry import metrics
-
     provider = metrics.get_meter_provider()
     if _measured is None or _measured[0] is not provider:
         if type(provider).__module__.startswith(METERS):  # the stand-ins of the API, until a provider is set

@@ -33,6 +33,7 @@ from rota.store.optional import CountsRuns as CountsRuns
 from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
 from rota.store.optional import OnServer as OnServer
+from rota.store.optional import PutDirectly as PutDirectly
 from rota.store.optional import SubmitsWithin as SubmitsWithin
 from rota.store.optional import put_directly as put_directly
 from rota.store.port import Backend as Backend

@@ -30,7 +30,8 @@ class Submitter(Struct, frozen=True):
 
     async def put(self, call: Call, wait: Wait = None) -> Decision:
         """Put the run of `call` into the store; raises Refused if a guard refuses the run."""
-        return accept(await self.client().submit(await self._run_of(call), _seconds(wait)))
+        run = call.to_run() if call.once is None else await self._run_of(call)
+        return accept(await self.client().submit(run, _seconds(wait)))
 
     async def try_put(self, call: Call) -> Trial:
         """Return what `put` would answer; nothing changes."""

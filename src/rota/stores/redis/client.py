@@ -32,6 +32,8 @@ WITHOUT_FUNCTIONS = 60.0
 LIBRARIES_KEPT = 4
 """So many libraries of rota may be on a server: those of versions that serve it at the same time."""
 
+NOT_SENT = Broken("not sent")
+
 log = logging.getLogger("rota")
 
 
@@ -54,21 +56,16 @@ class RedisClient:
         """Run `verb` at least once; to run it twice has the effect of running it once."""
         connection = next(self._turns) if verb in READS else self._writing
         if self.modern and time.monotonic() >= self._scripts_until:
-            with suppress(NoFunction):
-                return await self._call(connection, verb, *words)
+            request: tuple[Word, ...] = "FCALL", library().functions[verb], 1, self.address.root, *words
+            try:
+                return await self._send(connection, *request)
+            except NoFunction as refused:  # the server is new to this version, or somebody sent FUNCTION FLUSH
+                if refused.may_load:
+                    with suppress(NoFunction):
+                        await self._load(connection)
+                        return await self._send(connection, *request)
             self._scripts_until = time.monotonic() + WITHOUT_FUNCTIONS
         return await self._run_script(connection, verb, *words)
-
-    async def _call(self, connection: Connection, verb: str, *words: Word) -> Any:
-        """Call the function of `verb`. Raises NoFunction if the server keeps no functions for this user."""
-        request: tuple[Word, ...] = "FCALL", library().functions[verb], 1, self.address.root, *words
-        try:
-            return await self._send(connection, *request)
-        except NoFunction as refused:  # the server is new to this version of rota, or somebody sent FUNCTION FLUSH
-            if not refused.may_load:
-                raise
-            await self._load(connection)
-            return await self._send(connection, *request)
 
     async def _load(self, connection: Connection) -> None:
         """Give the server the library. If it has many of them, take away those of other versions: a version that still
@@ -102,7 +99,7 @@ class RedisClient:
         is over at once, and the server was never asked.
         """
         began = time.monotonic()
-        failure: Exception = Broken("not sent")
+        failure: Exception = NOT_SENT
         for tries, pause in enumerate(PAUSES, start=1):
             if self._closed:
                 raise StoreUnavailable(f"{self.address.shown} is closed", passing=False)

@@ -1,6 +1,7 @@
 """Connection: opens a socket for the first request, and a new one after a socket broke."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 from redis.exceptions import TimeoutError as Late
@@ -15,12 +16,16 @@ class Connection:
         self._turn = asyncio.Lock()
         self._socket: RespSocket | None = None
 
-    async def send(self, *command: Word) -> Any:
-        """Return the reply. Raises the error that the server replied, or Broken or Late if no reply came."""
+    def send(self, *command: Word) -> Awaitable[Any]:
+        """Return what to await for the reply. It raises the error that the server replied, or Broken or Late if no
+        reply came."""
         socket = self._socket
         if socket is None or socket.broken is not None:
-            socket = await self._connected()
-        return await socket.send(*command)
+            return self._send_anew(*command)
+        return socket.send(*command)
+
+    async def _send_anew(self, *command: Word) -> Any:
+        return await (await self._connected()).send(*command)
 
     async def _connected(self) -> RespSocket:
         try:

@@ -58,8 +58,9 @@ class RespSocket(asyncio.Protocol):
         self._transport = self._writer.transport
         self._transport.set_protocol(self)
 
-    async def send(self, *command: Word) -> Any:
-        """Return the reply. Raises the error that the server replied, or Broken or Late if no reply came."""
+    def send(self, *command: Word) -> asyncio.Future[Any]:
+        """Return the reply to come: the error that the server replies, or Broken or Late if no reply comes. A broken
+        connection raises at once."""
         if self.broken is not None:
             raise self.broken
         answer: asyncio.Future[Any] = self._loop.create_future()
@@ -67,7 +68,7 @@ class RespSocket(asyncio.Protocol):
         self._transport.write(packed(command))
         if self._watch is None:
             self._watch = self._loop.call_later(REPLY_TIMEOUT, self._check_oldest)
-        return await answer
+        return answer
 
     async def ended(self) -> None:
         """Wait until the connection breaks."""

@@ -51,9 +51,7 @@ class RedisStore:
         self._clock = clock
         self._client = client
         self._subscriber = subscriber
-        self._puts = GroupCommit[NewRun, Decision](
-            partial(_in_parts, self._put_part, most=REDIS_ITEMS), REDIS_ITEMS, direct=True
-        )
+        self._puts = GroupCommit[NewRun, Decision](self._put_together, REDIS_ITEMS, direct=True)
         self._settles = GroupCommit[Settlement, Verdict](
             partial(_in_parts, self._settle_part), REDIS_ITEMS, direct=True
         )
@@ -70,6 +68,10 @@ class RedisStore:
         return await _in_parts(
             lambda part: self._put_part(part, b"", *entry([run.id for run in part])), runs, REDIS_ITEMS
         )
+
+    def _put_together(self, runs: Sequence[NewRun]) -> Awaitable[port.Reply[Decision]]:
+        """One caller alone may put more runs than one script takes."""
+        return self._put_part(runs) if len(runs) <= REDIS_ITEMS else _in_parts(self._put_part, runs, REDIS_ITEMS)
 
     async def _put_part(self, runs: Sequence[NewRun], *more: bytes) -> port.Reply[Decision]:
         """`more`: the plan, empty without one, and the audit entry."""
