@@ -180,6 +180,8 @@ class Values:
 
     def __init__(self, before: str, row: str, after: str) -> None:
         self._texts = {size: f"{before} VALUES {', '.join([row] * size)} {after}" for size in AT_ONCE}
+        self.one = self._texts[1]
+        """The statement that inserts one row."""
 
     def statements(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
         """Yield the statements that insert `rows`, each with its values."""

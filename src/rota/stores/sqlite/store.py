@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from rota import store as port
-from rota.domain.decision import Decision
+from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
 from rota.domain.overrides import Overrides
 from rota.domain.run import Lease, NewRun, Note, after
@@ -39,13 +40,12 @@ from rota.stores.sqlite import events, queries, sweep
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import SqliteBook
 from rota.stores.sqlite.gates import Specs
+from rota.stores.sqlite.lone import is_brief, is_plain, put_plain
 from rota.stores.sqlite.rows import to_json
-from rota.stores.sqlite.statements import BURY, LISTENING
+from rota.stores.sqlite.statements import BURY, IDLE, LISTENING
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
 T = TypeVar("T")
-LONGEST_BRIEF = 16 * 1024
-"""The most bytes in the body of a run that the event loop itself writes."""
 
 
 class SqliteStore:
@@ -62,9 +62,19 @@ class SqliteStore:
     async def put(
         self, runs: Sequence[NewRun], plan: port.Plan | None = None, audit: port.AuditEntry | None = None
     ) -> port.Reply[Decision]:
-        if plan is None and audit is None and len(runs) == 1 and _is_brief(runs[0]):
-            return await self._writer.do_brief(lambda tx: self._transaction(tx, lambda book: _put(book, runs)))
+        if plan is None and audit is None and len(runs) == 1 and is_brief(runs[0]):
+            return await self._writer.do_brief(partial(self._put_one, runs))
         return await self._reply(lambda book: admit.put(book, runs, plan), audit)
+
+    def _put_one(self, runs: Sequence[NewRun], tx: Transaction) -> port.Reply[Decision]:
+        run = runs[0]
+        if not is_plain(run) or not put_plain(tx, self._specs, run):
+            return self._transaction(tx, lambda book: port.Reply(book.now, admit.put(book, runs)))
+        if tx.one(IDLE) != "[]":
+            book = SqliteBook(tx, self._specs)
+            book.arrivals.append(Arrival(run.task, run.due_at(tx.now), run.queue))
+            self._send_hints(tx, book)
+        return port.Reply(tx.now, [Decision(run.id, Reason.ACCEPTED)])
 
     async def try_put(self, run: NewRun) -> port.Reply[Decision]:
         return await self._reply(lambda book: dry.try_put(book, run))
@@ -221,6 +231,11 @@ class SqliteStore:
         book = SqliteBook(tx, self._specs)
         answer = work(book)
         book.finish()
+        self._send_hints(tx, book)
+        return answer
+
+    def _send_hints(self, tx: Transaction, book: SqliteBook) -> None:
+        """Choose the workers that the changes of `book` concern, and send the hints after the commit."""
         hinted = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else dict[str, Arrival]()
         if hinted:
             book.wake(hinted)
@@ -229,7 +244,6 @@ class SqliteStore:
             hint = port.Hint(workers=workers, runs=runs, events=bool(book.events))
             concerned = hinted.keys() | book.directed | book.requested_workers()
             tx.after_commit.append(lambda: self._notify(hint, concerned, hinted))
-        return answer
 
     def _notify(self, hint: port.Hint, concerned: set[str], hinted: Mapping[str, Arrival]) -> None:
         self._hub.publish(hint)
@@ -256,12 +270,3 @@ class SqliteStore:
         if dead and tx.execute(BURY, to_json(sorted(dead))):
             book.arrivals.append(Arrival(None, tx.now))
         tx.after_commit.append(self._bells.clear)
-
-
-def _put(book: SqliteBook, runs: Sequence[NewRun]) -> port.Reply[Decision]:
-    return port.Reply(book.now, admit.put(book, runs))
-
-
-def _is_brief(run: NewRun) -> bool:
-    """Return whether a put of this run alone takes a few look-ups and writes a few pages, whatever the store holds."""
-    return run.guards.max_pending is None and len(run.body) <= LONGEST_BRIEF
