@@ -7,6 +7,7 @@ import pytest
 
 from rota.store import Backend
 from rota.stores import connect
+from rota.stores.redis import plans
 from storekit.contract import StoreContract
 from storekit.contract.claiming import ClaimContract
 from storekit.contract.controlling import ControlContract
@@ -58,6 +59,16 @@ class TestElsewhere(
     @pytest.fixture(params=ELSEWHERE)
     def backend(self, request: pytest.FixtureRequest, servers: Servers) -> Backend:
         return a_namespace_of(servers.get(request.param).url)
+
+
+class TestPlansInParts(PlanContract):
+    """Plans as thousands of runs go: staged, and carried out in parts."""
+
+    @pytest.fixture
+    def backend(self, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Backend:
+        monkeypatch.setattr(plans, "SHORT", -1)
+        monkeypatch.setattr(plans, "MOST", 2)
+        return a_namespace_of(servers.get("valkey-9").url)
 
 
 class OnRedis62:

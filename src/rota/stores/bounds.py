@@ -66,6 +66,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """Idle workers that one transaction wakes because a task was resumed, or because its limits have changed."""
     forgotten: int = 5000
     """Ended runs that one sweep forgets."""
+    planned: int | None = None
+    """Runs of a plan that one script puts, and runs of its group that one script looks at."""
     read: int | None = None
     """Runs that one read looks at before it returns a cursor."""
     candidates: int | None = None
@@ -90,6 +92,7 @@ REDIS = Bounds(
     released=200,
     dropped=150,
     forgotten=150,
+    planned=200,
     read=2000,
     candidates=200,
     gated=20,

@@ -113,13 +113,16 @@ class DirectPuts:
         direct, sound = None, False
         try:
             direct = pool.take() or _DirectSocket(self._connection())
-            now, *refused = self._request(direct, *words)
+            reply = self._request(direct, *words)
             sound = True
         except (RedisError, OSError):
             return None
         finally:  # also if a signal interrupts this: the next put would read the reply to this one
             if direct is not None:
                 pool.give(direct) if sound else direct.close()
+        if isinstance(reply, bytes):  # a plan is under way
+            return None
+        now, *refused = reply
         if refused:
             return float(now), Decision(refused[1].decode(), reason_of(refused[2]))
         return float(now), Decision(run.id, Reason.ACCEPTED)

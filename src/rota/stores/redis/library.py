@@ -15,7 +15,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from rota.stores.redis.scripts import compiled, constants, flag, shared_source, source, verbs
+from rota.stores.redis.scripts import YIELD, compiled, constants, flag, shared_source, source, verbs
 
 PREFIX = "rota_"
 AHEAD = " -- ahead"
@@ -78,6 +78,7 @@ def _verb(verb: str, known: dict[str, str]) -> str:
     begins = [f"begin_{module}()" for module in shared]
     flags = f', flags = {{ "{flag(verb)}" }}' if flag(verb) else ""
     head = f'redis.register_function{{ function_name = "{PREFIX}{verb}"{flags}, callback = function(keys, args)'
+    ahead = ahead if verb == "plan" else [YIELD, *ahead]
     begin = [begins[0], *ahead, " ".join(begins[1:])]
     body = "\n".join([*functions, head, "KEYS, ARGV = keys, args", *begin, *main, "end }"])
     return f"do\n{variables}{body}\nend\n"

@@ -22,9 +22,11 @@ from rota.stores import bounds, fields
 from rota.stores.redis import rows
 
 READS = frozenset({"runs", "rows", "stats", "depths", "due", "rate"})
-GROWS = frozenset({"put", "fire", "schedule", "mark", "fan"})
+GROWS = frozenset({"put", "fire", "schedule", "mark", "fan", "stage"})
 """Verbs that a server refuses when its memory is full. It runs all others, so that workers can end the runs that are
 there. `declare` is not refused, because no worker starts without it; what it adds is small and bounded by the code."""
+YIELD = "if planning then return planning end"
+"""What each verb does before anything else, but for `plan`, which carries out the plan that is under way."""
 FILES = {"schedule": "declare"}
 """Verbs that use the file of another verb: `schedule` declares schedules that are put at run time; it is in GROWS."""
 
@@ -178,6 +180,7 @@ def script(name: str, modern: bool) -> Script:
     """The script of the verb `name`; for `modern` servers (7 and later) it begins with its flags."""
     shared, verb = source(name)
     parts = [asleep(part, shared_source(part)) for part in shared]
+    parts += [f"{YIELD}\n"] if name != "plan" else []
     flags = flag(name) and f" flags={flag(name)}"
     text = (f"#!lua{flags}\n" if modern else "") + compiled("".join([*parts, verb]))
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

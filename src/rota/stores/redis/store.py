@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -24,6 +24,7 @@ from rota.stores.names import control_possible, direct_possible, possible_edit, 
 from rota.stores.redis import events, queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
+from rota.stores.redis.plans import LongPlan, carry_out, put_plan
 from rota.stores.redis.records import edit_item, new_item, read_runs, settlement_item
 from rota.stores.redis.rows import TickRow, mark_item, read_schedule, reason_of, schedule_item, spec_item
 from rota.stores.redis.subscriber import Subscriber
@@ -64,7 +65,7 @@ class RedisStore:
             return await self._puts.add(runs)
         entry = _entries(audit)
         if plan is not None:
-            return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]), *entry(()))
+            return await put_plan(self.run, self._put_part, runs, plan, *entry(()))
         return await _in_parts(
             lambda part: self._put_part(part, b"", *entry([run.id for run in part])), runs, REDIS_ITEMS
         )
@@ -76,6 +77,8 @@ class RedisStore:
     async def _put_part(self, runs: Sequence[NewRun], *more: bytes) -> port.Reply[Decision]:
         """`more`: the plan, empty without one, and the audit entry."""
         now, *others = await self.run("put", pack([new_item(new) for new in runs]), *more)
+        if others == [b"long"]:
+            raise LongPlan
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
             decision = Decision(run.decode(), reason_of(reason))
@@ -328,10 +331,15 @@ class RedisStore:
 
     async def run(self, verb: str, *words: str | bytes | int | float) -> list[Any]:
         """Run the script of `verb`. The first word of its answer is the store's time."""
-        answer: list[Any] = await self._client.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
+        answer = await self._client.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
+        while isinstance(
+            answer, bytes
+        ):  # a plan is under way: help, so that no caller waits for a planner that has died
+            await carry_out(self.run)
+            answer = await self._client.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
         answer[0] = float(answer[0])
         self._clock.latest = answer[0]  # the script gets `latest` and never answers an earlier time
-        return answer
+        return cast("list[Any]", answer)
 
 
 async def _in_parts(

@@ -1,7 +1,8 @@
 -- with: clock book events policies holds hints admit audit
 -- twin: rota/stores/ledger/admit.py
 -- put: admit runs. Answers the time, then place, run and reason of each run that was not accepted. With a plan, it cancels
--- the other waiting runs of the plan's group, and answers these too.
+-- the other waiting runs of the plan's group, and answers these too; "long" if the group has so many runs that this has to be
+-- done in parts (plan.lua).
 local P_GROUP, P_KEEP, P_NOTE = 1, 2, 3
 
 -- Put a lone run without guards, needs, group, queue, share and expiry, if its task has no limit per key, nobody reads events
@@ -35,9 +36,10 @@ end
 local plain = #ARGV == 3 and put_plain(ARGV[3]) -- ahead
 if plain then return plain end -- ahead
 
-local items = cmsgpack.unpack(ARGV[3])
+local items, answer = cmsgpack.unpack(ARGV[3]), { instant(now) }
+local plan = ARGV[4] and ARGV[4] ~= "" and cmsgpack.unpack(ARGV[4])
+if plan and call("ZCARD", ROOT .. "g:" .. plan[P_GROUP]) > PLANNED_AT_ONCE then return { answer[1], "long" } end
 admit.reserve(#items)
-local answer = { instant(now) }
 
 local function add_decision(place, run, reason)
   answer[#answer + 1] = place
@@ -50,8 +52,8 @@ local changed = 0
 for i, id in ipairs(ids) do
   if reasons[i] == "accepted" then changed = changed + 1 else add_decision(i - 1, id, reasons[i]) end
 end
-if ARGV[4] and ARGV[4] ~= "" then
-  local plan, planned, keep = cmsgpack.unpack(ARGV[4]), {}, {}
+if plan then
+  local planned, keep = {}, {}
   for _, id in ipairs(ids) do planned[id] = true end
   for _, unique in ipairs(plan[P_KEEP]) do keep[unique] = true end
   local gone = holds.cancel_group(plan[P_GROUP], "cancelled", plan[P_NOTE], planned, keep)

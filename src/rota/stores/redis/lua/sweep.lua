@@ -61,6 +61,10 @@ local function forget_others()
   forget_turns()
   forget_rows(DECISIONS, ROOT .. "decided", MARK_MEMORY)
   forget_rows(IDS, IDS_OVER, OWN_ID_MEMORY)
+  for _, token in ipairs(oldest(ROOT .. "plans", now - ID_MEMORY)) do -- of planners that died
+    call("UNLINK", ROOT .. "plan:" .. token, ROOT .. "planned:" .. token)
+    call("ZREM", ROOT .. "plans", token)
+  end
   for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do schedules.drop_schedule(id) end
   for _, task in ipairs(call("ZRANGE", ROOT .. "rated", 0, -1)) do
     local name = ROOT .. "rate:" .. task

@@ -23,9 +23,11 @@ local now, now_text = nil -- anew
 local recording = nil -- anew
 -- Whether runs whose needs are met wait to be released: see holds.release_more.
 local releasing = nil -- anew
+-- What there is to do of the plan that is under way; false without one. No verb but `plan` does anything meanwhile.
+local planning = nil -- anew
 
 local function read_clock()
-  local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record", ROOT .. "releasing")
+  local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record", ROOT .. "releasing", ROOT .. "planning")
   now_text = string.format("%.5f", time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
   now = tonumber(now_text)
   local known = math.max(tonumber(ARGV[2]), tonumber(stored[1] or 0))
@@ -34,7 +36,7 @@ local function read_clock()
   end
   recording = stored[2] and tonumber(stored[2])
   if recording and recording <= now then recording = false end
-  releasing = stored[3]
+  releasing, planning = stored[3], stored[4]
 end
 read_clock() -- anew
 

@@ -363,9 +363,13 @@ end
 -- Cancel the waiting runs of `group`, except the runs `besides` and the runs with a unique key in `keep`; both are tables by
 -- name. Count a decision for each, and return them.
 function holds.cancel_group(group, reason, note, besides, keep)
-  local name, gone = ROOT .. "g:" .. group, {}
+  local name = ROOT .. "g:" .. group
   book.write_set(name)
-  local ids = call("ZRANGE", name, 0, -1)
+  return holds.cancel_all(call("ZRANGE", name, 0, -1), reason, note, besides, keep)
+end
+
+function holds.cancel_all(ids, reason, note, besides, keep)
+  local gone = {}
   book.load(ids)
   for _, id in ipairs(ids) do
     local run = runs[id]
