@@ -1,4 +1,4 @@
-"""Who commits: the event loop a lone put that is brief, the writer thread everything else."""
+"""Who commits: the event loop a few puts that are brief, the writer thread everything else."""
 
 import asyncio
 import math
@@ -13,7 +13,8 @@ from rota.domain import codec
 from rota.domain.guards import Guards
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Origin
-from rota.store import RunQuery, Store
+from rota.errors import Unstorable
+from rota.store import Reply, RunQuery, Store
 from rota.stores.sqlite import SqliteBackend, threads
 
 HERE, THREAD = "event loop", "thread"
@@ -55,7 +56,24 @@ async def test_a_lone_put_is_committed_by_the_event_loop(backend: Watched) -> No
         assert await ids(store) == ["a", "b", "c"]
 
 
-async def test_puts_that_come_together_share_one_commit_of_the_thread(backend: Watched) -> None:
+async def test_a_few_puts_that_come_together_share_one_commit_of_the_event_loop(backend: Watched) -> None:
+    async with backend.open() as store:
+        names = [str(i) for i in range(threads.FEW)]
+        replies = await asyncio.gather(*(store.put([new_run(name)]) for name in names))
+        assert backend.committers == [HERE]
+        assert [reply.items[0].run for reply in replies] == names
+        assert await ids(store) == sorted(names)
+
+
+async def test_one_put_that_fails_does_not_harm_those_that_came_with_it(backend: Watched) -> None:
+    async with backend.open() as store:
+        puts = [store.put([new_run(id)]) for id in ("a", "\ud800", "b")]
+        found = await asyncio.gather(*puts, return_exceptions=True)
+        assert [type(answer) for answer in found] == [Reply, Unstorable, Reply]
+        assert await ids(store) == ["a", "b"]
+
+
+async def test_many_puts_that_come_together_share_one_commit_of_the_thread(backend: Watched) -> None:
     async with backend.open() as store:
         await asyncio.gather(*(store.put([new_run(str(i))]) for i in range(50)))
         assert THREAD in backend.committers

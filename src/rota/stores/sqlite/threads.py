@@ -1,6 +1,6 @@
 """The two threads of an open store: the writer, which commits waiting jobs together, and the reader.
 
-A lone job that is brief is committed on the event loop: the hop to the writer and back takes longer than the commit.
+A few jobs that are brief are committed on the event loop: the hop to the writer and back takes longer than the commit.
 """
 
 import asyncio
@@ -30,6 +30,8 @@ GROUP = 256
 """The most jobs in one commit, so that the first job does not wait long."""
 BRIEF = 0.001
 """The event loop commits only while commits take less than so many seconds. On a slower disk the writer commits."""
+FEW = 16
+"""The most jobs that the event loop commits together."""
 IN_A_ROW = 64
 """Commits of the event loop after which the writer does one, so that it can move the log into the database."""
 
@@ -200,9 +202,9 @@ class Writer(SqlThread):
         super().__init__(connect, path, "rota-sqlite-writer", clock)
 
     async def do_brief(self, work: Callable[[Transaction], T]) -> T:
-        """Do `work`, which takes few steps. If no other job waits, the event loop itself commits it.
+        """Do `work`, which takes few steps. If only a FEW such jobs wait, the event loop itself commits them.
 
-        The loop first goes on with what is ready: callers that come together share a commit of the thread.
+        The loop first goes on with what is ready: callers that come together share a commit.
         """
         if self._closed:
             raise StoreUnavailable(f"{self.path} is closed", passing=False)
@@ -218,14 +220,16 @@ class Writer(SqlThread):
 
     def _start_brief(self) -> None:
         jobs, self._brief = self._brief, []
-        if len(jobs) == 1 and self._committed_here(jobs[0]):
-            jobs[0].deliver()
-            return
+        here = 0 < len(jobs) <= FEW and self._committed_here(jobs)
         for job in jobs:
-            self._jobs.put(job)
+            if here:
+                job.deliver()
+            else:
+                self._jobs.put(job)
 
-    def _committed_here(self, job: Job[Any]) -> bool:
-        """Commit `job` on this thread, the event loop's, if that does not have to wait for anybody."""
+    def _committed_here(self, jobs: list[Job[Any]]) -> bool:
+        """Commit `jobs` on this thread, the event loop's, if that does not have to wait for anybody. Return False if
+        the other thread has to do them."""
         if self._slowest >= BRIEF or self.in_a_row >= IN_A_ROW or not self._jobs.empty():
             return False
         if not self.at_work.acquire(blocking=False):
@@ -236,12 +240,12 @@ class Writer(SqlThread):
             if not self.in_a_row:
                 self._connection.execute("PRAGMA wal_autocheckpoint = 0")  # may take long: it is left to the thread
             self.in_a_row += 1
-            self._attempt_all([job])
+            done = self._attempt_all(jobs)
         finally:
             self.at_work.release()
         while self._following:
             self._jobs.put(self._following.pop(0))
-        return True
+        return done
 
     def follow(self, work: Callable[[Transaction], None]) -> None:
         """Do `work` next, in a transaction of its own, even if the store is being closed. For calls in `after_commit`.
@@ -279,7 +283,7 @@ class Writer(SqlThread):
             if len(jobs) > 1:
                 return False
             self._fail(jobs, error)
-        if len(jobs) == 1:
+        if len(jobs) <= FEW:
             self._slowest = max(time.monotonic() - began, self._slowest / 2)
         return True
 
