@@ -1,5 +1,5 @@
-"""One browser for each process of the tests, one context for each test. No test here is skipped: a machine without a
-browser gets one (tools/browser.py)."""
+"""One browser for each process of the tests, and a page that one test after the other uses. No test here is skipped: a
+machine without a browser gets one (tools/browser.py)."""
 
 import asyncio
 import fcntl
@@ -47,7 +47,12 @@ async def browser() -> AsyncIterator[Browser]:
     found = await asyncio.to_thread(browsers.find)
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(
-            executable_path=found.path, env={**os.environ, **found.environment}, args=list(found.arguments)
+            executable_path=found.path,
+            env={**os.environ, **found.environment},
+            args=[
+                *found.arguments,
+                "--renderer-process-limit=1",
+            ],  # a page that turns to another site keeps its process
         )
         yield started
         await started.close()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, WebError
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize, WebError
 from starlette.types import ASGIApp
 
 from rota import Rota
@@ -125,48 +125,63 @@ async def serving(application: ASGIApp) -> AsyncGenerator[str]:
             await served
 
 
-_warm: dict[Browser, dict[tuple[tuple[str, Any], ...], list[BrowserContext]]] = {}
-"""The contexts that wait for another test with their options: a page in a warm one costs half of a first page."""
+_warm: dict[Browser, dict[tuple[tuple[str, Any], ...], list[Page]]] = {}
+"""The pages that wait for another test with their options: a new one costs the processor twice as much."""
 
 
 @asynccontextmanager
-async def page_of(browser: Browser, url: str, **options: Any) -> AsyncGenerator[tuple[Page, Watched]]:
-    """A new page that knows nothing of pages before it; at the end it must have done nothing wrong."""
-    idle = _warm.setdefault(browser, {}).setdefault(tuple(sorted(options.items())), [])
-    context = idle.pop() if idle else await _context(browser, **options)
+async def page_of(
+    browser: Browser, url: str, size: tuple[int, int] = SIZE, **options: Any
+) -> AsyncGenerator[tuple[Page, Watched]]:
+    """A page that knows nothing of tests before this one; at the end it must have done nothing wrong."""
+    idle = _warm.setdefault(browser, {}).setdefault((("size", size), *sorted(options.items())), [])
+    page = idle.pop() if idle else await _new_page(browser, size, **options)
+    context = page.context
     watched = Watched(url)
     watched.attach(context)
     try:
-        yield await context.new_page(), watched
+        yield page, watched
         watched.check()
     except BaseException:
         await context.close()
         raise
-    await _forget(context)
+    page = await _forget(page, size)
     watched.detach(context)
-    idle.append(context)
+    idle.append(page)
 
 
-async def _context(browser: Browser, size: tuple[int, int] = SIZE, **options: Any) -> BrowserContext:
-    width, height = size
+async def _new_page(browser: Browser, size: tuple[int, int], **options: Any) -> Page:
     context = await browser.new_context(
-        viewport={"width": width, "height": height},
+        viewport=_viewport(size),
         timezone_id="Europe/Berlin",
         locale="en-GB",
         reduced_motion="reduce",
         **options,
     )
     context.set_default_timeout(PATIENCE)
-    return context
+    return await context.new_page()
 
 
-async def _forget(context: BrowserContext) -> None:
-    """Close the pages of a context, and take away what they have stored."""
-    for page in context.pages:
-        if page.url.startswith("http"):
-            await page.evaluate("localStorage.clear()")
-        await page.close()
+def _viewport(size: tuple[int, int]) -> ViewportSize:
+    return {"width": size[0], "height": size[1]}
+
+
+async def _forget(page: Page, size: tuple[int, int]) -> Page:
+    """Take away what a test has left in a page and its context, and close other pages. Return a blank page."""
+    context = page.context
+    for each in context.pages:
+        if each.url.startswith("http"):
+            await each.evaluate("localStorage.clear()")
+        if each is not page:
+            await each.close()
     await context.clear_cookies()
+    if page.is_closed():
+        return await context.new_page()
+    await page.unroute_all()
+    await page.goto("about:blank")
+    if page.viewport_size != _viewport(size):
+        await page.set_viewport_size(_viewport(size))
+    return page
 
 
 async def log_in(page: Page, url: str, token: str) -> None:
