@@ -1,11 +1,12 @@
 """The frame around all pages: logging in, keys, the palette, live changes, and what breaks on the way."""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.types import Scope
@@ -109,6 +110,21 @@ async def test_the_tab_key_reaches_the_content_first(full: World) -> None:
         await expect(page.get_by_role("link", name="resize", exact=True)).to_be_visible()
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+
+
+async def test_a_visitor_who_cannot_be_known_yet_is_told_and_let_in_later(open_room: OpenRoom) -> None:
+    room = await open_room(small_app(), works=False)
+    room.watched.expect("503")
+    away = json.dumps({"title": "The store does not answer", "status": 503, "detail": "the store does not answer"})
+
+    async def fail(route: Route) -> None:
+        await route.fulfill(status=503, content_type="application/problem+json", body=away)
+
+    await room.page.route("**/api/v1/me", fail)
+    page = await room.open("/tasks")
+    await expect(page.get_by_role("alert")).to_contain_text("The store does not answer")
+    await page.unroute_all()
+    await expect(page.get_by_role("link", name="add")).to_be_visible()
 
 
 async def test_a_change_of_another_process_appears_by_itself(open_room: OpenRoom, tmp_path: Path) -> None:

@@ -20,6 +20,11 @@ export class Problem extends Error {
   }
 }
 
+/** Does a problem pass by itself? Then it is worth another try. */
+export function passes({ status }: Problem): boolean {
+  return [0, 429, 503].includes(status);
+}
+
 /** What a person can do about a problem. */
 export function adviceFor(problem: Problem): string {
   switch (problem.status) {

@@ -1,6 +1,6 @@
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { Problem } from "./problem";
+import { passes, Problem } from "./problem";
 import { isAsleep, listen, type Topic } from "./stream";
 
 export interface Resource<T> {
@@ -52,7 +52,7 @@ export function useResource<T>(
       } catch (error) {
         if (mine.signal.aborted) return;
         problem.value = error instanceof Problem ? error : new Problem(500, { detail: String(error) });
-        if ([0, 429, 503].includes(problem.value.status)) timer = setTimeout(unlessHidden, AGAIN);
+        if (passes(problem.value)) timer = setTimeout(unlessHidden, AGAIN);
       }
       loading.value = false;
     }

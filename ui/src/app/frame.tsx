@@ -3,7 +3,8 @@ import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { loggedIn } from "../api/client";
 import { togglePause } from "../api/stream";
-import { Loading } from "../parts/empty";
+import { Loading, ProblemView } from "../parts/empty";
+import { Head } from "../parts/page";
 import { Toasts, unread } from "../parts/toasts";
 import { PAGES, type PageEntry, type PageProps } from "../pages/registry";
 import { Boundary } from "./boundary";
@@ -17,7 +18,7 @@ import { QueryBar } from "./querybar";
 import { Live, LiveStatus, Rail } from "./rail";
 import { go, match, place, type Params } from "./router";
 import { askRow, focusAction, moveRow } from "./rows";
-import { environment, me } from "./session";
+import { environment, me, unmet } from "./session";
 import { NameView, namingView } from "./views";
 
 interface Shown {
@@ -116,6 +117,11 @@ export function Frame() {
             <Boundary key={place.value.path}>
               <Page params={current.params} />
             </Boundary>
+          ) : !me.value && unmet.value ? (
+            <>
+              <Head title={title.value} />
+              <ProblemView problem={unmet.value} />
+            </>
           ) : (
             <Loading />
           )}

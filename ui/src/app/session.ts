@@ -1,9 +1,14 @@
 import { computed, signal } from "@preact/signals";
 import { ask, loggedIn } from "../api/client";
-import { Problem } from "../api/problem";
+import { passes, Problem } from "../api/problem";
 import type { Me } from "../api/types";
 
 export const me = signal<Me | null>(null);
+/** Why it is not known who the visitor is. It is asked again until the service answers. */
+export const unmet = signal<Problem | null>(null);
+
+/** Milliseconds between two of these questions. */
+const AGAIN = 2_000;
 
 /** Where the app of this page runs: production, say. Null if nobody has said. */
 export const environment = computed(() => me.value?.environment ?? null);
@@ -30,6 +35,7 @@ export async function logout(): Promise<void> {
 export async function meet(): Promise<void> {
   me.value = await ask("GET /me");
   loggedIn.value = true;
+  unmet.value = null;
 }
 
 /** Begin: a token in the fragment becomes a session, and leaves the address at once. */
@@ -38,11 +44,17 @@ export async function begin(): Promise<void> {
   if (token !== null) {
     window.history.replaceState(null, "", window.location.pathname + window.location.search);
   }
+  await introduce(token);
+}
+
+async function introduce(token: string | null): Promise<void> {
   try {
     await (token === null ? meet() : login(token));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    if (token !== null && error.status === 404) await meet().catch(() => undefined);
+    if (token !== null && error.status === 404) return introduce(null);
     if (error.status === 401) loggedIn.value = false;
+    else unmet.value = error;
+    if (passes(error) && error.status !== 429) setTimeout(() => void introduce(token), AGAIN);
   }
 }

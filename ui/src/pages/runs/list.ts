@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { ask } from "../../api/client";
-import { Problem } from "../../api/problem";
+import { passes, Problem } from "../../api/problem";
 import { listen, type Change } from "../../api/stream";
 import type { Filter, Run } from "../../api/types";
 import { now } from "../../app/clock";
@@ -61,7 +61,7 @@ export class RunList {
     } catch (error) {
       if (this.stop.signal.aborted) return;
       this.problem.value = error instanceof Problem ? error : new Problem(500, { detail: String(error) });
-      if ([0, 503].includes(this.problem.value.status)) this.again = setTimeout(() => void this.more(), PACE);
+      if (passes(this.problem.value)) this.again = setTimeout(() => void this.more(), PACE);
     }
     this.loading.value = false;
   }
