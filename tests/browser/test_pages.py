@@ -70,6 +70,7 @@ async def test_a_page_whose_service_has_no_store_says_so(full: World, name: str)
         await room.page.route(lambda url: "/api/v1/" in url and "/me" not in url, fail)
         await room.open(PLACES[name].format(**full.values))
         await expect(room.page.locator("[role=alert]").filter(has_text="store").first).to_be_visible()
+        await expect(room.page.locator("main h1")).to_have_count(1)  # it is still known which page it is
 
 
 async def test_why_begins_with_what_needs_an_answer(full: World) -> None:

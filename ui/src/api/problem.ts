@@ -29,7 +29,7 @@ export function passes({ status }: Problem): boolean {
 export function adviceFor(problem: Problem): string {
   switch (problem.status) {
     case 0:
-      return "The service does not answer. Is `rota serve` running? This page tries again by itself.";
+      return "Is `rota serve` running? This page tries again by itself.";
     case 401:
       return "Your session has ended: log in again.";
     case 403:
@@ -41,7 +41,7 @@ export function adviceFor(problem: Problem): string {
     case 429:
       return "Wait a moment, then try again.";
     case 503:
-      return "The store does not answer. `rota doctor` says why; this page heals by itself.";
+      return "`rota doctor` says why. This page tries again by itself.";
     default:
       return problem.request ? `The log of the service has it under the request ${problem.request}.` : "";
   }

@@ -42,7 +42,7 @@ export function Login() {
           Log in
         </button>
         <p id="login-problem" class="wrong" role="alert">
-          {problem.value && `${problem.value.message}. ${problem.value.status === 401 ? "" : adviceFor(problem.value)}`}
+          {problem.value && `${problem.value.message}. ${problem.value.status === 401 ? "" : adviceFor(problem.value).replaceAll("`", "")}`}
         </p>
       </form>
     </main>

@@ -15,7 +15,7 @@ const WORDS: Record<string, [string, string]> = { fail: ["✕", "wrong"], warn: 
 export default function DoctorPage() {
   const checks = useResource("doctor", (signal) => ask("GET /doctor", { signal }));
   return (
-    <Show of={checks}>
+    <Show of={checks} title="Doctor">
       {({ items }) => (
         <>
           <Head title="Doctor" about={aboutOf(items)}>

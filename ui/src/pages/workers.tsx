@@ -36,7 +36,7 @@ export default function WorkersPage() {
   }
 
   return (
-    <Show of={workers}>
+    <Show of={workers} title="Workers">
       {(found) => (
         <>
           <Head title="Workers" about={aboutOf(found.items)}>

@@ -43,7 +43,7 @@ export default function FlowPage({ params }: PageProps) {
     grid.reload();
   };
   return (
-    <Show of={flow}>
+    <Show of={flow} title={name}>
       {(found) => (
         <>
           <Head title={found.flow} about={aboutOf(found)}>

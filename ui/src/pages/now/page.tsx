@@ -20,7 +20,7 @@ const TOPICS: Topic[] = ["tasks", "schedules", "flows", "decisions", "depths", "
 export default function NowPage() {
   const picture = useResource("now", readNow, TOPICS);
   return (
-    <Show of={picture}>
+    <Show of={picture} title="Now">
       {(found) => (
         <>
           <Head title="Now" />

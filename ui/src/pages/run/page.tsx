@@ -48,7 +48,7 @@ function OneRun({ id }: { id: string }) {
   const found = useResource(id, (signal) => read(id, signal), ["runs"]);
   const facts = useSignal(false);
   return (
-    <Show of={found}>
+    <Show of={found} title="Run">
       {({ run, etag, args, result, saved, why }) => (
         <article class="run">
           <Head

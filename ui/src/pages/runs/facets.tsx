@@ -26,7 +26,8 @@ export function Facets({ query }: { query: URLSearchParams }) {
   );
 }
 
-type Value = { value: string | null; count: number; more: boolean };
+/** `count` is null until it is known. */
+type Value = { value: string | null; count: number | null; more: boolean };
 type Counts = Record<Facet, Value[]>;
 
 async function readAll(query: URLSearchParams, signal: AbortSignal): Promise<Counts> {
@@ -44,10 +45,9 @@ async function read(query: URLSearchParams, name: Facet, signal: AbortSignal): P
   return (groups ?? []).map((group) => ({ ...group, more }));
 }
 
-/** All states in their usual order, also those that no run has. */
-function statesOf(values: Value[] | undefined): Value[] | null {
-  if (!values) return null;
-  return STATES.map((state) => values.find((each) => each.value === state) ?? { value: state, count: 0, more: false });
+/** All states in their usual order, also those that no run has: they can be chosen before they are counted. */
+function statesOf(values: Value[] | undefined): Value[] {
+  return STATES.map((state) => values?.find((each) => each.value === state) ?? { value: state, count: values ? 0 : null, more: false });
 }
 
 interface Props {
@@ -59,8 +59,8 @@ interface Props {
 
 function FacetList({ name, title, query, values }: Props) {
   const chosen = query.getAll(name);
-  const shown = (values ?? []).filter((each) => each.value !== null && (each.count > 0 || name === "state"));
-  if (values && shown.length === 0) return null;
+  const shown = (values ?? []).filter((each) => each.value !== null && (each.count || name === "state"));
+  if (shown.length === 0) return null;
   return (
     <section>
       <h2>{title}</h2>
@@ -74,7 +74,7 @@ function FacetList({ name, title, query, values }: Props) {
               onClick={() => toggle(query, name, each.value ?? "")}
             >
               <span class="name" title={each.value ?? ""}>{name === "state" ? <StateMark state={each.value ?? ""} /> : name === "error" ? lastName(each.value ?? "") : each.value}</span>
-              <span class="dim">{count(each.count, each.more)}</span>
+              <span class="dim">{each.count === null ? "" : count(each.count, each.more)}</span>
             </button>
           </li>
         ))}

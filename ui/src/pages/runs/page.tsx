@@ -88,7 +88,8 @@ function Found({ onAgain }: { onAgain: () => void }) {
 function Tally({ list }: { list: RunList }) {
   const read = list.rows.value.length;
   const words = list.ended.value ? counted(read, "run") : `The latest ${counted(read, "run")}; the rest come as you scroll`;
-  return <span role="status">{list.loading.value && !read ? "…" : words}</span>;
+  const unknown = !read && (list.loading.value ? "…" : list.problem.value ? "It is not known which runs there are." : "");
+  return <span role="status">{unknown || words}</span>;
 }
 
 const COLUMNS = ["key", "arguments", "took", "claims", "run"];

@@ -32,7 +32,7 @@ export default function SchedulePage({ params }: PageProps) {
   const deleting = useSignal(false);
   const found = useResource(id, (signal) => send("GET /schedules/{id}", { path: { id }, signal }), ["schedules", "runs"]);
   return (
-    <Show of={found}>
+    <Show of={found} title={id}>
       {({ data: schedule, etag }) => (
         <article class="schedule">
           <Head title={schedule.id} about={schedule.words}>

@@ -24,7 +24,7 @@ import "../../styles/task.css";
 export default function TaskPage({ params }: PageProps) {
   const name = params["name"] ?? "";
   const task = useResource(name, (signal) => ask("GET /tasks/{name}", { path: { name }, signal }), ["tasks", "depths", "runs", "stats"]);
-  return <Show of={task}>{(found) => <Whole task={found} reload={task.reload} />}</Show>;
+  return <Show of={task} title={name}>{(found) => <Whole task={found} reload={task.reload} />}</Show>;
 }
 
 function Whole({ task, reload }: { task: TaskDetail; reload: () => void }) {
