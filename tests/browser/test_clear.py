@@ -70,3 +70,12 @@ async def test_the_page_of_a_task_says_what_its_numbers_are_about(full: World) -
         await expect(hour.locator("div").filter(has_text="took (p95)")).to_contain_text(
             re.compile(r"\)\d[\d.]* (ms|s)")
         )
+
+
+async def test_a_store_without_anything_says_how_to_begin(empty: World) -> None:
+    async with empty.page("/") as room:
+        needs = room.page.get_by_role("region", name="Needs you")
+        await expect(needs).to_contain_text("Nothing has begun yet")
+        await expect(needs).to_contain_text("rota worker -A app")
+        await room.open("/why")
+        await expect(room.page.get_by_role("heading", name="There is nothing to ask about yet")).to_be_visible()

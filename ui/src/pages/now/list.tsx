@@ -14,6 +14,7 @@ import type { Fix, Need } from "./needs";
 const OF_KIND = 2;
 /** More than these are folded anyhow: the numbers below them matter too. */
 const FOLDED = 14;
+const START = "rota worker -A app";
 
 function folded(needs: Need[]): Need[] {
   const seen = new Map<string, number>();
@@ -25,22 +26,21 @@ function folded(needs: Need[]): Need[] {
   return needs.length <= FOLDED - 4 ? needs : first.slice(0, FOLDED);
 }
 
-export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) {
+interface Props {
+  needs: Need[];
+  /** Is there a task or a worker yet? */
+  begun: boolean;
+  reload: () => void;
+}
+
+export function Needs({ needs, begun, reload }: Props) {
   const asked = useSignal<Asked | null>(null);
   const all = useSignal(false);
   const shownNow = all.value ? needs : folded(needs);
   const rest = needs.filter((need) => !shownNow.includes(need));
   const still = useStill(shownNow, (need) => need.id);
   const shown = still.rows;
-  if (needs.length === 0) {
-    return (
-      <section class="needs calm" aria-label="Needs you">
-        <p>
-          <strong>Nothing needs you.</strong> Every task has a worker, no run failed in the last hour, nothing is paused.
-        </p>
-      </section>
-    );
-  }
+  if (needs.length === 0) return <Calm begun={begun} />;
   return (
     <section class="needs" aria-label="Needs you" {...still.hold}>
       <h2>
@@ -72,6 +72,23 @@ export function Needs({ needs, reload }: { needs: Need[]; reload: () => void }) 
         </button>
       )}
       {asked.value && <OperationDialog asked={asked.value} onClose={() => { asked.value = null; reload(); }} />}
+    </section>
+  );
+}
+
+/** Nothing is wrong: either all is well, or nothing has begun. */
+function Calm({ begun }: { begun: boolean }) {
+  return (
+    <section class="needs calm" aria-label="Needs you">
+      {begun ? (
+        <p>
+          <strong>Nothing needs you.</strong> Every task has a worker, no run failed in the last hour, nothing is paused.
+        </p>
+      ) : (
+        <p>
+          <strong>Nothing has begun yet.</strong> Tasks appear here when the first worker of your app starts: <code>{START}</code> <CopyButton text={START} />
+        </p>
+      )}
     </section>
   );
 }

@@ -25,7 +25,7 @@ export default function NowPage() {
         <>
           <Head title="Now" />
           <Tiles picture={found} />
-          <Needs needs={needsOf(found)} reload={picture.reload} />
+          <Needs needs={needsOf(found)} begun={found.tasks.length + found.workers.length > 0} reload={picture.reload} />
           <div class="nowcolumns">
             <Pulse picture={found} />
             <Next picture={found} />

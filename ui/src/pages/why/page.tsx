@@ -8,7 +8,7 @@ import { readNames, scheduleNames, taskNames } from "../../app/names";
 import { go, place, search } from "../../app/router";
 import { say } from "../../parts/toasts";
 import { CopyButton } from "../../parts/copy";
-import { Show } from "../../parts/empty";
+import { Empty, Show } from "../../parts/empty";
 import { Head } from "../../parts/page";
 import { needsOf } from "../now/needs";
 import { readNow } from "../now/picture";
@@ -120,13 +120,21 @@ function Examples() {
           ))}
         </Questions>
       )}
-      <Questions title={needs.length ? "Or ask about" : "For example"}>
-        {names.map((name) => (
-          <Question key={name} subject={name}>
-            {name}
-          </Question>
-        ))}
-      </Questions>
+      {names.length > 0 ? (
+        <Questions title={needs.length ? "Or ask about" : "For example"}>
+          {names.map((name) => (
+            <Question key={name} subject={name}>
+              {name}
+            </Question>
+          ))}
+        </Questions>
+      ) : (
+        picture.data.value && (
+          <Empty title="There is nothing to ask about yet" command="rota worker -A app">
+            <p>Tasks and schedules can be asked about once a worker of your app has started. A terminal answers, too: rota why NAME.</p>
+          </Empty>
+        )
+      )}
     </>
   );
 }
