@@ -79,3 +79,20 @@ async def test_a_store_without_anything_says_how_to_begin(empty: World) -> None:
         await expect(needs).to_contain_text("rota worker -A app")
         await room.open("/why")
         await expect(room.page.get_by_role("heading", name="There is nothing to ask about yet")).to_be_visible()
+
+
+async def test_a_phone_shows_what_became_of_each_run(full: World) -> None:
+    async with full.page("/runs?state=failed", size=(360, 740)) as room:
+        rows = room.page.locator("table.runs").get_by_role("row").filter(has_text="broken")
+        await expect(rows.get_by_text("Boom").first).to_be_in_viewport()
+        edge = await rows.first.bounding_box()
+        assert edge is not None
+        assert edge["height"] == 52, "all rows have the height by which the list is measured"
+
+
+async def test_a_phone_shows_which_schedule_fires_next(full: World) -> None:
+    async with full.page("/", size=(360, 740)) as room:
+        fires = room.page.get_by_role("region", name="Next fires")
+        edge = await fires.get_by_role("link", name="weekly").bounding_box()
+        assert edge is not None
+        assert edge["x"] + edge["width"] <= 360

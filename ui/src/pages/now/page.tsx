@@ -129,7 +129,7 @@ function Next({ picture }: { picture: Picture }) {
           keyOf={(row) => row.id}
           columns={[
             { name: "next", cell: (row) => <Ago at={row.next_at} own={row.zone} /> },
-            { name: "at", cell: (row) => <Time at={row.next_at} own={row.zone} /> },
+            { name: "at", extra: true, cell: (row) => <Time at={row.next_at} own={row.zone} /> },
             { name: "schedule", wide: true, cell: (row) => <ScheduleLink id={row.id} /> },
           ]}
         />

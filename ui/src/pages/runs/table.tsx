@@ -22,9 +22,17 @@ const BEYOND = 8;
 const MOST = 60;
 const NEAR_END = 40;
 
+/** A phone shows a run in two lines. */
+const NARROW = window.matchMedia("(max-width: 560px)");
+
 /** All rows have one height, so that only those on the screen have to exist. */
 function heightOf(): number {
+  if (NARROW.matches) return 52;
   return density.value === "roomy" ? 38 : 30;
+}
+
+function sizeOfScreen() {
+  return { wide: window.innerWidth, tall: window.innerHeight };
 }
 
 /** Rows are used again for other runs as they leave the screen: the focus does not go with them. */
@@ -38,10 +46,10 @@ function leaveBefore(body: HTMLElement | null, from: number, to: number): void {
 export function RunTable({ list, selection }: { list: RunList; selection: Selection }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const first = useSignal(0);
-  const height = heightOf();
   const rows = list.rows.value;
-  const tall = useSignal(window.innerHeight);
-  const seen = Math.ceil(tall.value / height);
+  const screen = useSignal(sizeOfScreen());
+  const height = heightOf();
+  const seen = Math.ceil(screen.value.tall / height);
   const shown = Math.max(seen + 2, Math.min(MOST - 2, seen + 2 * BEYOND));
 
   useEffect(() => {
@@ -55,7 +63,7 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
       if (at + shown + NEAR_END > list.rows.peek().length) void list.more();
     }
     function onResize(): void {
-      tall.value = window.innerHeight;
+      screen.value = sizeOfScreen();
       onScroll();
     }
     onScroll();
@@ -71,22 +79,22 @@ export function RunTable({ list, selection }: { list: RunList; selection: Select
   const window_ = rows.slice(from, from + shown);
   return (
     <table class="runs" data-without={withoutColumns.value} role="grid" aria-label="Runs" aria-rowcount={list.ended.value ? rows.length + 1 : -1} aria-multiselectable="true">
-      <thead>
-        <tr>
-          <th scope="col" class="c-x">
+      <thead role="rowgroup">
+        <tr role="row">
+          <th role="columnheader" scope="col" class="c-x">
             <span class="hidden">select</span>
           </th>
-          <th scope="col" class="c-state">state</th>
-          <th scope="col" class="c-task">task</th>
-          <th scope="col" class="c-key extra">key</th>
-          <th scope="col" class="c-detail">outcome and arguments</th>
-          <th scope="col" class="c-when">{WHEN[orderHere()]}</th>
-          <th scope="col" class="c-took right extra">took</th>
-          <th scope="col" class="c-tries right extra">claims</th>
-          <th scope="col" class="c-id">run</th>
+          <th role="columnheader" scope="col" class="c-state">state</th>
+          <th role="columnheader" scope="col" class="c-task">task</th>
+          <th role="columnheader" scope="col" class="c-key extra">key</th>
+          <th role="columnheader" scope="col" class="c-detail">outcome and arguments</th>
+          <th role="columnheader" scope="col" class="c-when">{WHEN[orderHere()]}</th>
+          <th role="columnheader" scope="col" class="c-took right extra">took</th>
+          <th role="columnheader" scope="col" class="c-tries right extra">claims</th>
+          <th role="columnheader" scope="col" class="c-id">run</th>
         </tr>
       </thead>
-      <tbody ref={body}>
+      <tbody role="rowgroup" ref={body}>
         <Spacer rows={from} height={height} />
         {window_.map((row, index) => (
           <RunRow key={(from + index) % shown} row={row} index={from + index} list={list} selection={selection} />
@@ -117,13 +125,14 @@ function RunRow({ row, index, list, selection }: RowProps) {
   const flashes = Date.now() - row.changedAt < 1_200;
   return (
     <tr
+      role="row"
       class={flashes ? "flash" : undefined}
       aria-rowindex={index + 2}
       aria-selected={selected}
       data-cursor={selection.cursor.value === index}
       onClick={(event) => event.shiftKey && selection.extend(list.rows.peek(), index)}
     >
-      <td class="c-x">
+      <td role="gridcell" class="c-x">
         <input
           type="checkbox"
           aria-label={`Select ${row.task} ${shortId(row.id)}`}
@@ -134,14 +143,14 @@ function RunRow({ row, index, list, selection }: RowProps) {
           }}
         />
       </td>
-      <td class="c-state">
+      <td role="gridcell" class="c-state">
         <StateMark state={row.state} />
       </td>
-      <td class="c-task">
+      <td role="gridcell" class="c-task">
         <a href={hrefOf(`/runs/${encodeURIComponent(row.id)}`)}>{row.task}</a>
       </td>
-      <td class="c-key extra" title={row.key ?? ""}><Key row={row} /></td>
-      <td class="c-detail" title={`${row.detail}\n${row.args}`}>
+      <td role="gridcell" class="c-key extra" title={row.key ?? ""}><Key row={row} /></td>
+      <td role="gridcell" class="c-detail" title={`${row.detail}\n${row.args}`}>
         {row.share !== null && <progress max={1} value={row.share} aria-label="Progress" />}
         {row.state === "queued" && Date.parse(row.dueAt) > now.value && (
           <span class="dim">
@@ -151,12 +160,12 @@ function RunRow({ row, index, list, selection }: RowProps) {
         {row.detail && <span data-failed={row.failed}>{row.detail}</span>}
         <span class="mono dim">{row.args}</span>
       </td>
-      <td class="c-when">
+      <td role="gridcell" class="c-when">
         <When row={row} />
       </td>
-      <td class="c-took right extra">{row.claimedAt && row.state !== "queued" ? <Lasting from={row.claimedAt} to={row.finishedAt} /> : ""}</td>
-      <td class="c-tries right extra">{row.fence || ""}</td>
-      <td class="c-id mono dim" title={row.id}>{shortId(row.id)}</td>
+      <td role="gridcell" class="c-took right extra">{row.claimedAt && row.state !== "queued" ? <Lasting from={row.claimedAt} to={row.finishedAt} /> : ""}</td>
+      <td role="gridcell" class="c-tries right extra">{row.fence || ""}</td>
+      <td role="gridcell" class="c-id mono dim" title={row.id}>{shortId(row.id)}</td>
     </tr>
   );
 }
