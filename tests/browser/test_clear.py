@@ -1,10 +1,11 @@
 """What a look tells at once: one line for one cause, who has paused, whether the page is live, all rows that fit."""
 
+import asyncio
 import re
 
 from playwright.async_api import expect
 
-from rota import Rota
+from rota import Every, Rota
 from rota.store import ClaimRequest, Report, Stall
 from tests.browser.acting import row
 from tests.browser.conftest import OpenRoom, World
@@ -70,6 +71,22 @@ async def test_the_page_of_a_task_says_what_its_numbers_are_about(full: World) -
         await expect(hour.locator("div").filter(has_text="took (p95)")).to_contain_text(
             re.compile(r"\)\d[\d.]* (ms|s)")
         )
+
+
+async def test_now_goes_on_telling_of_skipped_ticks_while_the_last_one_made_a_run(open_room: OpenRoom) -> None:
+    app = Rota("memory://", grace=0.1)
+    gate = asyncio.Event()
+
+    @app.task(schedule=Every(seconds=1), overlap="skip")
+    async def read() -> None:
+        await gate.wait()
+
+    room = await open_room(app)
+    page = await room.open("/")
+    line = page.get_by_role("region", name="Needs you").get_by_role("listitem").filter(has_text="read skipped")
+    await expect(line).to_contain_text("read skipped its last tick")
+    gate.set()
+    await expect(line).to_contain_text(re.compile(r"read skipped \d+ ticks?already running, last"))
 
 
 async def test_a_store_without_anything_says_how_to_begin(empty: World) -> None:

@@ -47,7 +47,7 @@ ON_NOW = {
     "queue without a worker": ("No worker for train_model", "Copy", "no live worker serves queue gpu"),
     "failing schedule": ("sync_customers", "Retry them …", "connection refused"),
     "late step": ("orders/ship is late", "Open the flow", "blocked by orders/check_stock"),
-    "skipped tick": ("read_prices skipped its last tick", "Open the schedule", "an earlier run still ran"),
+    "skipped tick": ("read_prices skipped", "Open the schedule", "an earlier run still ran"),
     "clock skew": ("The clock of shop-", "Ask the doctor", "the store's: set it"),
     "stuck thread": ("thread that does not end", "Look at the workers", "TimeoutError"),
     "unbindable arguments": ("index_page: 1 run failed with InvalidArguments", "Look at the run", "do not fit"),

@@ -189,9 +189,9 @@ function flowTroubles({ flows, holders }: Picture): Need[] {
 }
 
 /** Ticks that made no run, late deadlines, and failures that no group of errors tells already. */
-function badTicks({ schedules, errors, flows }: Picture): Need[] {
+function badTicks({ schedules, errors, flows, skipped, now }: Picture): Need[] {
   const told = new Set(errors.slice(0, 6).map((group) => group.task));
-  return schedules
+  const bad = schedules
     .filter((row) => row.state === "active" && row.last !== null && !GOOD.includes(row.last))
     .filter((row) => row.last !== "failed" || !told.has(row.task))
     .map((row) => ({
@@ -202,6 +202,25 @@ function badTicks({ schedules, errors, flows }: Picture): Need[] {
       subject: row.last === "late" ? row.task : row.id, // a deadline makes no runs: what holds the work knows its task
       fix: openTick(row.id, flows.find((flow) => row.id.startsWith(`expect:${flow.flow}/`))?.flow),
     }));
+  return [...bad, ...skippedLately(schedules, skipped, now)];
+}
+
+/** A schedule skips, runs, skips again: it does not come and go here, but stays while its last tick makes a run. */
+function skippedLately(schedules: Picture["schedules"], skipped: Picture["skipped"], now: number): Need[] {
+  return schedules.flatMap((row): Need[] => {
+    const decided = skipped.find((each) => each.key === keyOfSchedule(row.id));
+    if (!decided || row.state !== "active" || !GOOD.includes(row.last ?? "")) return [];
+    return [
+      {
+        id: `tick ${row.id}`,
+        weight: 40,
+        title: `${row.id} skipped ${counted(decided.count, "tick")}`,
+        detail: `${wordOf(decided.reason)}, last ${relative(Date.parse(decided.last_at), now)}; ${row.words}`,
+        subject: row.id,
+        fix: openTick(row.id, undefined),
+      },
+    ];
+  });
 }
 
 function openTick(id: string, flow: string | undefined): Fix {

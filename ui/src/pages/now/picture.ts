@@ -30,6 +30,8 @@ export interface Picture {
   errors: ErrorGroup[];
   /** Who has paused a task or a schedule, and why, however long ago. */
   paused: DecisionCount[];
+  /** Ticks of the last hour that made no run, because an earlier one still ran. */
+  skipped: DecisionCount[];
   /** Keys that are refused now. */
   breakers: { row: DecisionCount; until: string }[];
   pulses: Pulse[];
@@ -38,13 +40,14 @@ export interface Picture {
 
 export async function readNow(signal: AbortSignal): Promise<Picture> {
   const since = new Date(now.peek() - MINUTES * 60_000).toISOString();
-  const [tasks, schedules, workers, flows, errors, refused, stats, hour] = await Promise.all([
+  const [tasks, schedules, workers, flows, errors, refused, skipped, stats, hour] = await Promise.all([
     ask("GET /tasks", { signal }),
     ask("GET /schedules", { query: { limit: 500 }, signal }),
     ask("GET /workers", { signal }),
     ask("GET /flows", { signal }),
     ask("GET /errors", { query: { since, limit: 20 }, signal }),
     ask("GET /decisions", { query: { since, reason: "breaker", limit: 50 }, signal }),
+    ask("GET /decisions", { query: { since, reason: "already_running", limit: 50 }, signal }),
     ask("GET /stats", { query: { minutes: MINUTES }, signal }),
     ask("GET /stats", { query: { minutes: MINUTES, every: "all" }, signal }),
   ]);
@@ -62,6 +65,7 @@ export async function readNow(signal: AbortSignal): Promise<Picture> {
     holders,
     errors: errors.items,
     paused: paused?.items ?? [],
+    skipped: skipped.items,
     breakers,
     pulses: tasks.items.map((task) => pulseOf(task, stats.items, hour.items.find((stat) => stat.task === task.task), at)),
     now: at,
