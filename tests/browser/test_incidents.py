@@ -198,3 +198,18 @@ async def test_a_flow_says_which_step_is_late_and_when_it_was_expected(demo: Wor
     async with demo.page("/flows/orders") as room:
         step = room.page.get_by_role("region", name="Steps", exact=True).get_by_role("row").filter(has_text="ship").last
         await expect(step).to_contain_text("late: every minute", timeout=PATIENT)
+
+
+@pytest.mark.parametrize(("broken", "offered"), [("poison", []), ("InvalidArguments", ["Retry with edits …"])])
+async def test_errors_offer_no_blind_retry_of_what_would_fail_again(
+    demo: World, shops: list[Shop], broken: str, offered: list[str]
+) -> None:
+    await _tried_enough(shops)
+    async with demo.page("/errors") as room:
+        group = room.page.get_by_role("listitem").filter(has_text=broken)
+        await expect(group.get_by_role("link", name="Look at the run")).to_be_visible()
+        await expect(group.get_by_role("button", name="Retry them …")).to_have_count(0)
+        await expect(room.page.get_by_role("button", name="Retry them …").first).to_be_visible()
+        await group.get_by_role("link", name="Look at the run").click()
+        await expect(room.page.get_by_role("button", name="Retry", exact=True)).to_be_visible()
+        await expect(room.page.locator("main button.primary")).to_have_text(offered)

@@ -7,6 +7,7 @@ import { now } from "../app/clock";
 import { count, counted, secondsOf } from "../app/format";
 import { hrefOf, place, setQuery } from "../app/router";
 import { may } from "../app/session";
+import { isWorthARetry } from "../parts/again";
 import { Views } from "../parts/bar";
 import { CopyButton } from "../parts/copy";
 import { Empty, Show } from "../parts/empty";
@@ -141,15 +142,29 @@ function Group({ group, fresh, from, since, onAsk }: Props) {
         </p>
       </div>
       <div class="row do">
-        {may("operate") && (
-          <button type="button" class="small" onClick={() => onAsk({ action: "retry", filter })}>
-            Retry them …
-          </button>
-        )}
+        <Again group={group} onAsk={() => onAsk({ action: "retry", filter })} />
         <CopyButton text={issueOf(group)} label="Copy for an issue" />
         <WhyLink subject={group.runs[0] ?? group.task} />
       </div>
     </li>
+  );
+}
+
+/** The way to a retry: of all of them, or of one after a look at it. */
+function Again({ group, onAsk }: { group: ErrorGroup; onAsk: () => void }) {
+  const [run] = group.runs;
+  if (run && !isWorthARetry(group)) {
+    return (
+      <a class="button small" href={hrefOf(`/runs/${encodeURIComponent(run)}`)}>
+        Look at the run
+      </a>
+    );
+  }
+  if (!may("operate")) return null;
+  return (
+    <button type="button" class="small" onClick={onAsk}>
+      Retry them …
+    </button>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { ErrorGroup } from "../../api/types";
 import type { Action } from "../../parts/operation";
 import { counted, relative, span } from "../../app/format";
+import { isWorthARetry, POISON } from "../../parts/again";
 import { keyOfSchedule } from "../../parts/paused";
 import { lastName, wordOf } from "../../parts/state";
 import { blockedProcesses } from "../blocked";
@@ -29,7 +30,6 @@ export interface Need {
 const LATE = 60_000;
 /** Seconds for which a blocked loop that is free again is told. */
 const LATELY = 900;
-const POISON = "poison";
 const GONE = ["stopped", "silent"];
 const GOOD = ["succeeded", "running", "queued", "forgotten", "joined"];
 
@@ -156,10 +156,9 @@ function failures({ errors }: Picture): Need[] {
   });
 }
 
-/** Arguments that do not fit fail again: such a run is retried with edits, one by one. */
 function fixOf(group: ErrorGroup): Fix {
   const run = group.runs[0];
-  if (run && lastName(group.type) === "InvalidArguments") return { kind: "open", path: `/runs/${encodeURIComponent(run)}`, name: "Look at the run" };
+  if (run && !isWorthARetry(group)) return { kind: "open", path: `/runs/${encodeURIComponent(run)}`, name: "Look at the run" };
   return { kind: "operation", action: "retry", task: group.task, error: group.type };
 }
 

@@ -15,6 +15,12 @@ interface Props {
   reload: () => void;
 }
 
+/** What stands out: a retry of what has failed, with edits if its arguments do not fit. Poison wants a look first. */
+function offeredFor({ state, reason }: Run): "retry" | "edits" | null {
+  if (state !== "failed" || reason === "poison") return null;
+  return reason === "unbindable" ? "edits" : "retry";
+}
+
 /** What can be done with a run in its state, by who looks at it. */
 export function RunActions({ run, args, etag, reload }: Props) {
   const editing = useSignal(false);
@@ -23,6 +29,7 @@ export function RunActions({ run, args, etag, reload }: Props) {
   if (!may("operate")) return null;
   const path = { id: run.id };
   const isFinal = run.finished_at !== null;
+  const offered = offeredFor(run);
 
   async function cancel(): Promise<void> {
     await act("POST /runs/{id}/cancel", { path, body: {} }, (reply) => (reply.status === 202 ? "Asked to stop" : "Cancelled"));
@@ -55,10 +62,10 @@ export function RunActions({ run, args, etag, reload }: Props) {
     <>
       {isFinal && (
         <>
-          <button type="button" class="primary" onClick={() => void retry()}>
+          <button type="button" class={offered === "retry" ? "primary" : undefined} onClick={() => void retry()}>
             Retry
           </button>
-          <button type="button" onClick={() => (editing.value = true)}>
+          <button type="button" class={offered === "edits" ? "primary" : undefined} onClick={() => (editing.value = true)}>
             Retry with edits …
           </button>
           <button type="button" class="danger" onClick={() => (deleting.value = true)}>
