@@ -24,6 +24,13 @@ GO = {
 }  # fmt: skip
 
 
+BACK = """new Promise(done => {
+    const look = () => window.scrollY === 200 ? done() : requestAnimationFrame(look);
+    look();
+})"""
+"""Wait until the page is scrolled to where it was."""
+
+
 def small_app(url: str = "memory://") -> Rota:
     app = Rota(url)
 
@@ -110,6 +117,22 @@ async def test_the_tab_key_reaches_the_content_first(full: World) -> None:
         await expect(page.get_by_role("link", name="resize", exact=True)).to_be_visible()
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+
+
+async def test_another_page_has_the_focus_and_the_way_back_leads_to_the_same_place(full: World) -> None:
+    async with full.page("/doctor", size=(1280, 300)) as room:
+        page = room.page
+        await expect(page.get_by_text("an empty write was taken")).to_be_visible()
+        await page.evaluate("window.scrollTo(0, 200)")
+        await page.keyboard.press("g")
+        await page.keyboard.press("m")
+        await expect(page.get_by_role("main", name="Me")).to_be_focused()
+        await page.keyboard.press("Tab")
+        await expect(page.locator("main :focus")).to_have_count(1)
+        assert await page.evaluate("window.scrollY") == 0
+        await page.go_back()
+        await expect(page.get_by_text("an empty write was taken")).to_be_visible()
+        await page.evaluate(BACK)
 
 
 async def test_a_visitor_who_cannot_be_known_yet_is_told_and_let_in_later(open_room: OpenRoom) -> None:

@@ -29,6 +29,7 @@ interface Shown {
 
 /** The page that is on the screen; it stays until the next one has been loaded. */
 const shown = signal<Shown | null>(null);
+let shownPath = "";
 const missing = signal(false);
 const title = signal("");
 
@@ -46,6 +47,8 @@ async function showPage(path: string): Promise<void> {
   if (!found) return;
   const { default: page } = await found.entry.load();
   if (place.peek().path !== path) return;
+  if (shown.peek() && path !== shownPath) document.getElementById("content")?.focus({ preventScroll: true }); // the next Tab goes into the page
+  shownPath = path;
   shown.value = { ...found, page };
   title.value = found.params["id"] ?? found.params["name"] ?? found.entry.name;
 }
@@ -110,7 +113,7 @@ export function Frame() {
           <Live />
           <LiveStatus />
         </header>
-        <main id="content" tabIndex={-1}>
+        <main id="content" tabIndex={-1} aria-label={title.value}>
           {missing.value ? (
             <p class="lone">There is no page at this address. Press Ctrl-K to go somewhere.</p>
           ) : Page && current && me.value ? (

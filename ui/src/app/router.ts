@@ -27,10 +27,43 @@ export function hrefOf(path: string, query?: URLSearchParams | Record<string, st
 /** Go to a page; `path` may have a query. `replace` leaves no entry in the history. */
 export function go(path: string, replace = false): void {
   const address = `${BASE}${path.replace(/^\//, "")}`;
-  if (replace) window.history.replaceState(null, "", address);
-  else window.history.pushState(null, "", address);
+  stop?.abort();
+  if (replace) window.history.replaceState(window.history.state, "", address);
+  else {
+    noteScroll();
+    window.history.pushState(null, "", address);
+  }
   place.value = here();
   if (!replace) window.scrollTo(0, 0);
+}
+
+/** Milliseconds for which a page may grow until it is as long as it was, and frames for which it then has to stay so. */
+const GROWS = 10_000;
+const STAYS = 10;
+let stop: AbortController | null = null;
+
+/** Note how far the reader has scrolled, in the entry of the history that is shown. */
+function noteScroll(): void {
+  window.history.replaceState({ y: window.scrollY }, "");
+}
+
+/** Go back to where the reader was: a page that is read anew is not long enough at first, and a list reads on at its end. */
+function restoreScroll(y: number): void {
+  stop?.abort();
+  const mine = new AbortController();
+  stop = mine;
+  const options = { signal: mine.signal, passive: true };
+  for (const moves of ["wheel", "touchstart", "pointerdown", "keydown"]) window.addEventListener(moves, () => mine.abort(), options);
+  const end = Date.now() + GROWS;
+  let stayed = 0;
+  function step(): void {
+    if (mine.signal.aborted) return;
+    window.scrollTo(0, y);
+    stayed = Math.abs(window.scrollY - y) > 1 ? 0 : stayed + 1; // at first, the page before may still be there
+    if (y > 0 && stayed < STAYS && Date.now() < end) requestAnimationFrame(step);
+    else mine.abort();
+  }
+  step();
 }
 
 /** Change one part of the query of this page. */
@@ -77,6 +110,13 @@ function onClick(event: MouseEvent): void {
 }
 
 export function startRouter(): void {
-  window.addEventListener("popstate", () => (place.value = here()));
+  window.history.scrollRestoration = "manual";
+  window.addEventListener("scrollend", noteScroll);
+  window.addEventListener("popstate", (event: PopStateEvent) => {
+    place.value = here();
+    restoreScroll((event.state as { y?: number } | null)?.y ?? 0);
+  });
+  const { y } = (window.history.state ?? {}) as { y?: number }; // after a reload
+  if (y) restoreScroll(y);
   document.addEventListener("click", onClick);
 }
