@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -176,6 +177,9 @@ async def test_a_service_that_is_killed_and_comes_back_is_live_again(browser: Br
             await page.goto(f"{url}/tasks")
             await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
         await expect(page.get_by_role("status").filter(has_text="reconnecting")).to_be_visible(timeout=10_000)
+        for words in ("paused", re.compile("reconnecting|stale")):  # a pause does not make a lost stream live
+            await page.keyboard.press("p")
+            await expect(page.get_by_role("status").filter(has_text=words)).to_be_visible()
         async with service(app, works=False, port=port, token=token):
             await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=20_000)
             await holder.__aexit__(None, None, None)

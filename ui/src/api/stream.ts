@@ -49,6 +49,8 @@ export const heardAt = signal(Date.now());
 const listeners = new Set<{ topics: readonly Topic[]; listener: Listener }>();
 const channel = "BroadcastChannel" in window ? new BroadcastChannel(`rota:${API}`) : null;
 let paused = false;
+/** Does the stream come, in this tab or another one? A page that is paused does not show it, but knows it. */
+let connected = false;
 let missed = false;
 let leading: AbortController | null = null;
 let lastId: string | null = null;
@@ -81,9 +83,13 @@ export function watch(): () => void {
 /** Stop the page from changing, or let it change again. */
 export function togglePause(): void {
   paused = !paused;
-  liveness.value = paused ? "paused" : "live";
+  showLiveness();
   if (!paused && missed) readAgain();
   missed = false;
+}
+
+function showLiveness(): void {
+  liveness.value = paused ? "paused" : connected ? "live" : "reconnecting";
 }
 
 function tell(topic: Topic, items: unknown[] | null): void {
@@ -101,11 +107,13 @@ function hear(told: Told): void {
   }
   heardAt.value = Date.now();
   if (told.kind === "beat") {
-    if (!paused) liveness.value = told.live ? "live" : "reconnecting";
+    connected = told.live;
+    showLiveness();
     return;
   }
   if (isAsleep()) return; // it reads everything again when it is shown
-  if (!paused) liveness.value = "live";
+  connected = true;
+  showLiveness();
   if (paused) {
     missed = true;
     return;
@@ -155,7 +163,8 @@ async function lead(stop: AbortSignal): Promise<void> {
     await read(stop).catch(() => undefined);
     reading = false;
     if (stop.aborted) return;
-    if (!paused) liveness.value = "reconnecting";
+    connected = false;
+    showLiveness();
     channel?.postMessage({ kind: "beat", live: false } satisfies Told);
     await new Promise((resolve) => setTimeout(resolve, RECONNECT));
     while (!loggedIn.peek() && !stop.aborted) await new Promise((resolve) => setTimeout(resolve, RECONNECT));
@@ -183,7 +192,8 @@ function onVisibility(): void {
   }
   if (leading !== null) return;
   lastId = null;
-  if (!paused) liveness.value = "reconnecting";
+  connected = false;
+  showLiveness();
   readAgain();
   stand();
 }

@@ -98,7 +98,7 @@ function OpenPalette() {
         aria-label="What to do"
         aria-expanded="true"
         aria-controls="palette"
-        aria-activedescendant={`entry-${lit.value}`}
+        aria-activedescendant={found.length ? `entry-${lit.value}` : undefined}
         autofocus
         autocomplete="off"
         spellcheck={false}
