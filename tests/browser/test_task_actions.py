@@ -155,10 +155,12 @@ async def test_a_flow_is_started_its_step_run_again_and_its_period_reset(open_ro
     steps = page.get_by_role("region", name="Steps", exact=True)
     await expect(row(page, "check").filter(has_text="not in stock")).to_be_visible()
     await steps.get_by_role("row").filter(has_text="not in stock").get_by_role("button", name="Run again").click()
+    await page.get_by_label("Why?").fill("the hats have come")
     await press(page.get_by_role("dialog"), "Run again")
     await expect(page.get_by_text("3 of 3 steps done, complete")).to_be_visible()
     status = await flow.status()
     assert status.done
+    assert "the hats have come" in await (await page.request.get(f"{room.url}/api/v1/audit")).text()
     await press(page, "Reset …")
     await page.get_by_label("Why?").fill("again, please")
     await press(page.get_by_role("dialog"), "Forget all steps")

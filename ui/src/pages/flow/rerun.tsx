@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { FlowPeriodsSteps } from "../../api/types";
 import { act } from "../../parts/act";
 import { Dialog } from "../../parts/dialog";
+import { FormButtons, NoteField } from "../../parts/form";
 
 /** Asks before a step runs again: it forgets what the step has done. */
 export function RerunDialog({ step, onClose, done }: { step: FlowPeriodsSteps; onClose: () => void; done: () => void }) {
@@ -35,18 +36,8 @@ export function RerunDialog({ step, onClose, done }: { step: FlowPeriodsSteps; o
           <input type="checkbox" checked={following.value} onChange={(event) => (following.value = event.currentTarget.checked)} /> The steps that
           follow it run again too
         </label>
-        <div class="field">
-          <label for="note">Note</label>
-          <input id="note" type="text" value={note.value} onInput={(event) => (note.value = event.currentTarget.value)} placeholder="why" />
-        </div>
-        <div class="row">
-          <button type="submit" class="primary" disabled={busy.value}>
-            Run again
-          </button>
-          <button type="button" onClick={onClose}>
-            Leave it
-          </button>
-        </div>
+        <NoteField of={note} />
+        <FormButtons verb="Run again" disabled={busy.value} onClose={onClose} />
       </form>
     </Dialog>
   );
