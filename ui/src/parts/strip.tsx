@@ -5,6 +5,8 @@ import { wordOf } from "./state";
 const TONES: Record<string, string> = { succeeded: "good", failed: "bad", running: "busy", queued: "busy", forgotten: "dim" };
 const MARKS: Record<string, string> = { good: "▮", bad: "✕", busy: "◐", dim: "·", skip: "–" };
 const SHOWN = 30;
+/** A last outcome that needs a look is told by its word, too. */
+const TOLD = ["skip", "bad"];
 
 function toneOf(firing: ScheduleRowFirings): string {
   return TONES[firing.outcome] ?? "skip";
@@ -32,7 +34,7 @@ export function Strip({ firings }: { firings: readonly ScheduleRowFirings[] }) {
           );
         })}
       </span>
-      {last && toneOf(last) === "skip" && <span class="skipped">{wordOf(last.outcome)}</span>}
+      {last && TOLD.includes(toneOf(last)) && <span class="skipped" data-tone={toneOf(last)}>{wordOf(last.outcome)}</span>}
     </span>
   );
 }

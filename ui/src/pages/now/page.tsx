@@ -102,11 +102,14 @@ function Pulse({ picture }: { picture: Picture }) {
   );
 }
 
+/** Fewer points make a line that says nothing. */
+const ENOUGH = 8;
+
 /** How many wait, and how that went since the page was opened. */
 function Depth({ pulse }: { pulse: PulseOf }) {
   return (
     <span class="depth">
-      {pulse.depths.length > 1 && <Spark values={pulse.depths} label={`queued runs of ${pulse.task} since this page was opened`} width={40} />}
+      {pulse.depths.length >= ENOUGH && <Spark values={pulse.depths} label={`queued runs of ${pulse.task} since this page was opened`} width={40} />}
       {pulse.queued ? <a href={hrefOf("/runs", { task: pulse.task, state: "queued" })}>{count(pulse.queued)}</a> : <span class="dim">0</span>}
     </span>
   );

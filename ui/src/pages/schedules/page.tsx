@@ -93,7 +93,7 @@ function Schedules({ rows, pauses, reload }: { rows: ScheduleRow[]; pauses: Deci
         { name: "next", cell: (row) => <Next row={row} pause={pauses.find((each) => each.key === keyOfSchedule(row.id))} /> },
         { name: "last outcomes", cell: (row) => <Strip firings={row.firings ?? []} /> },
         { name: "", wide: true, right: true, cell: (row) => <WhyLink subject={row.id} /> },
-        { name: "do", cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
+        { name: "do", right: true, cell: (row) => <ScheduleActions row={row} reload={reload} small /> },
       ]}
     />
   );
