@@ -71,6 +71,13 @@ async def test_a_session_is_known_to_every_replica_and_ends_on_all(replicas: lis
     assert [(await browser(served, cookie).get(ME)).status_code for served in replicas] == [401, 401]
 
 
+async def test_the_doctor_does_not_count_sessions_as_runs(replicas: list[ASGIApp]) -> None:
+    cookie = await log_in(replicas[0])
+    checks = (await browser(replicas[0], cookie).get("/api/v1/doctor")).json()["items"]
+    told = {each["check"]: each["detail"] for each in checks}
+    assert told["depths"] == "0 queued and 0 running, of 0 tasks"
+
+
 async def test_logins_are_audited(app: Rota, replicas: list[ASGIApp]) -> None:
     cookie = await log_in(replicas[0])
     assert (await browser(replicas[1], cookie).delete(SESSION, headers=SAME)).status_code == 204

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Sequence
 
-from rota.client.fleet import INNER_TASKS, SILENT, Fleet, all_running, is_stranded, see, stopping
+from rota.client.fleet import SILENT, Fleet, all_running, is_inner, is_stranded, see, stopping
 from rota.doctor.checks import Check, Verdict, good, trip_times
 from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
@@ -75,7 +75,7 @@ def _clocks(fleet: Fleet) -> list[Check]:
 
 
 async def _depths(store: Store) -> Check:
-    depths = (await store.depths()).items
+    depths = [depth for depth in (await store.depths()).items if not is_inner(depth.task)]
     queued, running = sum(d.queued for d in depths), sum(d.running for d in depths)
     return good("depths", f"{queued:,} queued and {running:,} running, of {plural(len(depths), 'task')}")
 
@@ -102,7 +102,7 @@ async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
     known = {task for worker in there for task in worker.tasks}
     off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
     unknown = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | off]
-    orphans = [depth for depth in unknown if not depth.task.startswith(INNER_TASKS)]
+    orphans = [depth for depth in unknown if not is_inner(depth.task)]
     if orphans:
         queued = plural(sum(depth.queued for depth in orphans), "queued run")
         named = one_line(", ".join(depth.task for depth in orphans[:NAMED])) + (" and more" * (len(orphans) > NAMED))
