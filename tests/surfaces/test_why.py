@@ -187,7 +187,7 @@ async def test_a_key_rests_and_then_its_breaker_is_open(scene: Scene) -> None:
     scene.backend.skew += 61
     await scene.end(fail=True)
     assert not await scene.summarise.touch("u1")
-    assert "'u1': it rests; new runs are refused until in 10 minutes" in await scene.told("summarise", "u1")
+    assert "'u1': it rests; new runs are taken again in 10 minutes" in await scene.told("summarise", "u1")
     assert "resting for 'u1': once" in str(await scene.app.why("summarise", "u1"))
 
     scene.backend.skew += 601

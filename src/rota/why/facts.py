@@ -291,8 +291,9 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
     for rule in guards.cooldowns:
         if cooldown_reason((rule,), mark, seen.now) is not None:
             until = mark.finished_at + rule.seconds
-            why = f"its breaker is open after {mark.failures} failed runs" if rule.failures else "it rests"
-            words = f"{seen.key!r}: {why}; new runs are refused until {at(until, seen.now)}"
+            failed = plural(mark.failures, "failed run")
+            why = f"its breaker is open after {failed}" if rule.failures else "it rests"
+            words = f"{seen.key!r}: {why}; new runs are taken again {at(until, seen.now)}"
             yield Fact("key", words, True, until)
 
 
