@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.cli.demo.shop import Shop
 from rota.client.audit import Author, acting
+from rota.domain.decision import Reason
 from rota.engine.world import World
 from rota.pull.worker import PullWorker
 
@@ -15,6 +16,8 @@ NOTE = "The new logo is not ready. Please ask me before you resume."
 
 AHEAD = 95.0
 """Seconds by which the clock of one worker is ahead."""
+PATIENCE = 30.0
+"""Seconds within which the first charge should be refused."""
 
 
 @asynccontextmanager
@@ -36,11 +39,10 @@ async def stage(shop: Shop) -> None:
     for film in ("hats.mov", "tides.mov", "clouds.mov"):
         await app.submit("transcode", film)
     await app.submit("train_model", 1_000_000)
-    for _ in range(3):
-        await app.touch("charge_card", "mallory", password="hunter2")
     await _unknown_to_workers(app.backend.url)
     await _from_before_the_deploy(app.backend.url)
     await _poison(app)
+    await _breaker(app)
 
 
 async def _paused(app: Rota) -> None:
@@ -48,6 +50,17 @@ async def _paused(app: Rota) -> None:
         await app.pause("newsletter", NOTE)
     for name in ("ada", "alan"):
         await app.submit("newsletter", f"{name}@example.org")
+
+
+async def _breaker(app: Rota) -> None:
+    """Two charges of a card after the bank has refused it. One that came before the refusal would wait behind it, and
+    let the others join it."""
+    first = await app.touch("charge_card", "mallory", password="hunter2")
+    if first.reason is not Reason.BREAKER:
+        with suppress(TimeoutError):
+            await app.client().ended(first.run, PATIENCE)
+    for _ in range(2):
+        await app.touch("charge_card", "mallory", password="hunter2")
 
 
 async def _unknown_to_workers(url: str) -> None:
