@@ -2,11 +2,13 @@
 
 import asyncio
 import re
+from contextlib import AsyncExitStack
 
 from playwright.async_api import expect
 
 from rota import Every, Rota
-from rota.store import ClaimRequest, Report, Stall
+from rota.store import Backend, ClaimRequest, Report, Stall
+from rota.testing import StoreClock
 from tests.browser.acting import row
 from tests.browser.conftest import OpenRoom, World
 
@@ -113,3 +115,32 @@ async def test_a_phone_shows_which_schedule_fires_next(full: World) -> None:
         edge = await fires.get_by_role("link", name="weekly").bounding_box()
         assert edge is not None
         assert edge["x"] + edge["width"] <= 360
+
+
+async def test_a_strip_says_why_a_tick_was_skipped_while_the_next_one_runs(open_room: OpenRoom) -> None:
+    goes_on = asyncio.Semaphore(0)
+
+    async def read() -> None:
+        await goes_on.acquire()
+
+    def a_worker(store: str | Backend) -> Rota:
+        made = Rota(store, grace=0.1)
+        made.task(schedule=Every(hours=1), overlap="skip")(read)
+        return made
+
+    app = a_worker("memory://")
+    room = await open_room(app)
+    page = await room.open("/schedules")
+    ticks = row(page, "every hour").locator(".strip > *")
+    await expect(row(page, "every hour")).to_contain_text("never fired")
+    async with AsyncExitStack() as workers:
+        for many in (1, 2, 3):
+            StoreClock(app.backend).move(hours=1)
+            await workers.enter_async_context(a_worker(app.backend))  # it fires at once what is due
+            await expect(ticks).to_have_count(many)
+            if many == 2:
+                goes_on.release()
+                await expect(ticks.first).to_have_attribute("data-tone", "good")
+        await expect(ticks.last).to_have_attribute("data-tone", "busy")
+        await expect(row(page, "every hour").locator(".skipped")).to_have_text("already running")
+        goes_on.release()

@@ -16,7 +16,7 @@ function toneOf(firing: ScheduleRowFirings): string {
 export function Strip({ firings }: { firings: readonly ScheduleRowFirings[] }) {
   const shown = [...firings.slice(0, SHOWN)].reverse();
   if (shown.length === 0) return <span class="dim">never fired</span>;
-  const last = shown.at(-1);
+  const last = shown.findLast((firing) => toneOf(firing) !== "busy"); // what runs now says nothing of the tick before
   return (
     <span class="stripbox">
       <span class="strip">
