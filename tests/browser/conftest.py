@@ -80,6 +80,8 @@ class World:
         self.url = url
         self.token = token
         self.values: dict[str, str] = {}
+        self.expected = ""
+        """What its pages may complain of, as a pattern; nothing if it is empty."""
         self.cookies: Any = None
         self._browser = browser
 
@@ -92,6 +94,8 @@ class World:
                 self.cookies = await page.context.cookies()
             await page.context.add_cookies(self.cookies)
             room = Room(self.app, self.url, self.token, page, watched)
+            if self.expected:
+                watched.expect(self.expected)
             if path is not None:
                 await room.open(path.format(**self.values))
             yield room
