@@ -141,6 +141,7 @@ async def _measure(url: str, folder: Path, kept: int) -> list[Figure]:
             await app.submit_many([noop.bind(n) for n in range(first, first + 1000)])
         bulk = 20_000 / (time.perf_counter() - began)
         with service(url, folder, TASKS) as (port, tokens, pid):
+            figures.append(await _metrics(port, tokens[0], pid))
             figures += await _requests(port, tokens[0], one, bulk, pid)
             figures.append(await _pull(port, tokens[0], pid))
             figures.append(await _metrics(port, tokens[0], pid))
@@ -229,7 +230,8 @@ async def _metrics(port: int, token: str, pid: int) -> Figure:
         text = await line.send("GET", "/metrics")
         taken.append((time.perf_counter() - began) * 1000)
     line.close()
-    name = f"GET /metrics with {TASKS} tasks ({len(text) / 1e6:.2g} MB), p95"
+    queued = sum(depth.queued for depth in (await app.depths()).values())
+    name = f"GET /metrics with {TASKS} tasks and {queued:,} queued runs ({len(text) / 1e6:.2g} MB), p95"
     return Figure(name, share_of(taken, 0.95), "ms", 100, cpu=1000 * (cpu_of(pid) - before) / 20)
 
 
