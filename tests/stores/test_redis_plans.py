@@ -104,6 +104,25 @@ async def test_a_direct_put_waits_for_a_plan(valkey: RedisServer, namespace: str
         assert backend.put_directly(new_run())
 
 
+@pytest.mark.parametrize("kind", ["valkey", "redis_6"])
+async def test_no_run_is_handed_to_a_worker_before_the_plan_is_carried_out(
+    request: pytest.FixtureRequest, namespace: str, kind: str
+) -> None:
+    """All runs of the plan but one are there already; the cancels come in a later part."""
+    server: RedisServer = request.getfixturevalue(kind)
+    known, new = items(MOST), new_run(member=Member(DAY))
+    async with staged(at(server.url, namespace)) as stage, stage.listening() as ear:
+        await stage.put(old := new_run(at=LATER, member=Member(DAY)), *known)
+        await stage.claim("ada", ready=True)
+        run = await staged_only(stage, [*known, new])
+        for _ in range(2):
+            assert (await run("plan", "token"))[1] == 1, "the cancels are still to come"
+        assert "ada" in (await ear.all()).workers
+        assert ear.carried is None
+        assert [each.id for each in (await stage.claim("ada", 2)).runs] == [new.id]
+        assert (await stage.see(old)).state is State.CANCELLED
+
+
 async def test_what_a_planner_has_staged_is_forgotten_if_it_dies(valkey: RedisServer, namespace: str) -> None:
     async with staged(at(valkey.url, namespace)) as stage:
         await staged_only(stage, items())

@@ -147,7 +147,8 @@ function hints.conclude()
   if #arrival_names > 0 then
     for _, sleeper in ipairs(hints.to_hint()) do
       call("ZREM", ROOT .. "i:" .. sleeper[3], sleeper[1])
-      local handed = #arrival_names == 1 and newcomer and hints.hand_over(sleeper)
+      -- A run of a plan that is under way starts with a claim, which carries out the rest of the plan before.
+      local handed = #arrival_names == 1 and newcomer and not planning and hints.hand_over(sleeper)
       if not handed then workers[#workers + 1] = sleeper[1] end
     end
   end
