@@ -1,11 +1,13 @@
 """A SIGTERM that no server handles: the engine gives its runs back, and then the process dies of the signal."""
 
+import asyncio
 import signal
 from pathlib import Path
 
 import pytest
 
 from rota import Rota
+from rota.app.servers import heard_first
 from rota.domain.run import State
 from tests.processes import Process
 
@@ -96,3 +98,16 @@ async def test_a_process_that_is_terminated_gives_its_runs_back_before_it_dies(t
         assert serving.wait() == -signal.SIGTERM
     async with Rota(url).client() as client:
         assert (await client.run(line.split()[1])).state is State.QUEUED
+
+
+def test_a_server_gets_its_signal_even_if_nothing_can_begin_to_end() -> None:
+    """Another library has put its handler before ours and keeps ours as the next one, also when our loop is closed."""
+    got, closed = list[int](), asyncio.new_event_loop()
+    closed.close()
+    before = signal.signal(signal.SIGTERM, lambda number, frame: got.append(number))
+    try:
+        with heard_first(lambda: closed.call_soon_threadsafe(print)):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert got == [signal.SIGTERM]

@@ -8,7 +8,7 @@ import inspect
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -64,7 +64,8 @@ def _chained(number: signal.Signals, begin: Callable[[], object]) -> Callable[[]
         return lambda: None
 
     def heard(got: int, frame: FrameType | None) -> None:
-        begin()
+        with suppress(RuntimeError):  # the loop is closed, or the process is ending and starts no thread
+            begin()
         plain(got, frame)
 
     def unchain() -> None:
