@@ -148,6 +148,16 @@ async def test_a_plan_that_fails_keeps_nobody_waiting(valkey: RedisServer, names
         assert "planning" not in keys(valkey, namespace)
 
 
+async def test_a_part_that_cannot_be_written_ends_the_plan_too(valkey: RedisServer, namespace: str) -> None:
+    """Somebody has put something else in the place of what a part writes last."""
+    backend = at(valkey.url, namespace)
+    async with staged(backend) as stage:
+        valkey.send("SET", f"{backend.address.root}o:0", "spoiled")
+        with pytest.raises(StoreCorrupt, match="a plan could not be carried out: WRONGTYPE"):
+            await stage.store.put(items(), Plan(DAY))
+        assert not keys(valkey, namespace) & {"planning", "planned"}
+
+
 @pytest.mark.parametrize("fault", ["cut before", "cut after"])
 @pytest.mark.parametrize("request_", ["_stage", "head", "_plan", "d1", "c0", "forget"])
 async def test_a_request_or_reply_of_a_plan_may_be_lost(

@@ -60,16 +60,23 @@ local function cancel_part(state, head)
   return #ids < PLANNED_AT_ONCE
 end
 
--- Do the next part; return false if it failed. A part that fails ends the plan: else no verb of this namespace would ever do anything again.
+-- Do the next part; return whether it was the last.
+local function do_part(state, head)
+  if state[N_PART] < head[P_PARTS] then return put_part(state) end
+  if not cancel_part(state, head) then return false end
+  if head[P_AUDIT] then audit.keep(head[P_AUDIT], { instant(now), state[N_CHANGED] }) end
+  return true
+end
+
+-- Do the next part, and write what it has gathered. A part that fails ends the plan: else no verb of this namespace would ever do
+-- anything again.
 local function go_on()
   local state = cmsgpack.unpack(planning)
   local name = name_of(state[N_TOKEN])
   local done, over = pcall(function()
-    local head = cmsgpack.unpack(call("HGET", name, "head"))
-    if state[N_PART] < head[P_PARTS] then return put_part(state) end
-    if not cancel_part(state, head) then return false end
-    if head[P_AUDIT] then audit.keep(head[P_AUDIT], { instant(now), state[N_CHANGED] }) end
-    return true
+    local last = do_part(state, cmsgpack.unpack(call("HGET", name, "head")))
+    hints.conclude()
+    return last
   end)
   planning = done and not over and cmsgpack.pack(state)
   if planning then
@@ -78,7 +85,6 @@ local function go_on()
     call("UNLINK", ROOT .. "planning", ROOT .. "planned:" .. state[N_TOKEN])
     call("HSET", name, "end", done and "" or tostring(over))
   end
-  return done
 end
 
 if wanted == "forget" then
@@ -93,6 +99,6 @@ if not planning and own ~= "" then
   if not call("HGET", name_of(own), "head") then return { instant(now), -1 } end
   planning = cmsgpack.pack({ own, 0, 0, 0, 0 })
 end
-if not planning or go_on() then hints.conclude() end -- what a part that failed has gathered is dropped
+if planning then go_on() end
 ended = own ~= "" and call("HGET", name_of(own), "end")
 return { instant(now), (ended or (own == "" and not planning)) and 0 or 1, ended or "" }
