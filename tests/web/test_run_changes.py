@@ -39,7 +39,7 @@ async def test_runs_are_counted_up_to_a_bound(caller: Caller) -> None:
 @pytest.mark.parametrize("url", ["memory://", "sqlite"])
 async def test_a_count_is_of_what_a_list_shows(url: str, tmp_path: Path) -> None:
     """Leases and sessions are runs, too, which no list shows unless it is asked for them."""
-    app = Rota(f"sqlite://{tmp_path}/rota.db" if url == "sqlite" else url)
+    app = Rota(f"sqlite:///{tmp_path}/rota.db" if url == "sqlite" else url)
     transport = httpx.ASGITransport(asgi(app, by_role))
     http = httpx.AsyncClient(transport=transport, base_url=HOST, headers=ADMIN)
     async with app.client(), http, app.lease("disk", seconds=60):
