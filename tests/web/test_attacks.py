@@ -186,3 +186,23 @@ async def test_no_right_makes_work_of_what_is_rotas_own(app: Rota, caller: Calle
     again = await http.post(f"{RUNS}/{operation}/retry", json={"args": {"action": "cancel"}})
     assert again.status_code == 403
     assert (await http.get(f"{RUNS}/{kept}")).json()["state"] == "paused"
+
+
+async def test_no_operator_acts_again_in_the_name_of_another(app: Rota, caller: Caller) -> None:
+    """An operation acts in the name that its run has, and a session ends when its run expires: nobody retries the one
+    or moves the other, alone or among many."""
+    admin, operator = caller("admin"), caller("operator")
+    kept = (await admin.post(RUNS, json={"task": "add", "args": {"a": 1}, "delay": 3600})).json()["run"]
+    asked = {"action": "pause", "ids": [kept], "dry_run": False}
+    operation = (await admin.post("/api/v1/operations", json=asked)).json()["id"]
+    later = {"expires_at": "2090-01-01T00:00:00Z"}
+    assert (await operator.patch(f"{RUNS}/{operation}", json=later)).status_code == 403
+    async with app:
+        assert (await admin.get(f"{RUNS}/{operation}", params={"wait": 30})).json()["state"] == "succeeded"
+    assert (await operator.post(f"{RUNS}/{operation}/retry", json={})).status_code == 403
+    for found in ({"ids": [kept, operation]}, {"filter": {"task": ["rota.operation"]}}):
+        for act in ({"action": "retry"}, {"action": "reschedule", "delay": 60}):
+            answer = await operator.post("/api/v1/operations", json={**act, **found})
+            assert (answer.status_code, "task of rota itself" in answer.text) == (403, True), (act, found)
+    dry = await operator.post("/api/v1/operations", json={"action": "reschedule", "delay": 60, "filter": {"q": "a"}})
+    assert dry.status_code == 200, "runs of rota's own tasks that nobody named are left alone"

@@ -1,5 +1,6 @@
 """Operations: one action on all runs that a filter finds. A dry run comes first; the real one names the count."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -16,11 +17,13 @@ from rota.views.values import iso
 from rota.web.api.runs import RUN, Changed, Filter, shown, visible
 from rota.web.cursors import opened, sealed
 from rota.web.problems import Problem
-from rota.web.rights import Right
+from rota.web.rights import Right, is_own
 from rota.web.routes import API, Answer, Call, Moment, NoQuery, NoteBody, Route, Text, get, post
+from rota.web.submitting import forbidden
 
 MOST = 100_000
 """The most runs that one operation may be expected to meet."""
+AGAIN = ("retry", "reschedule")
 COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer"}}
 DRY: dict[str, Any] = {
     "type": "object",
@@ -73,6 +76,8 @@ async def operate(call: Call[NoQuery, OperationBody]) -> Answer:
     query = visible(call.principal, body.query())
     at_most = COUNT_LIMIT if body.expected is None else max(COUNT_LIMIT, body.expected + 1)
     found = Matched(0, False, [], {}, {}) if query is None else await matched(call.client, query, at_most)
+    if body.action in AGAIN and query is not None:
+        _check_own(call, (*query.tasks, *found.by_task))
     if body.dry_run:
         sample = [shown(call, run) for run in found.sample]
         fields = {"by_task": found.by_task, "by_state": found.by_state}
@@ -86,6 +91,12 @@ async def operate(call: Call[NoQuery, OperationBody]) -> Answer:
     made = await submit_operation(call.client, asked)
     run = await call.client.run(made.id)
     return Answer(operation_view(run), 202, {"Location": f"{call.prefix}{API}/operations/{made.id}"})
+
+
+def _check_own(call: Call[Any, Any], tasks: Iterable[str]) -> None:
+    """Refuse what would let work of rota's own begin again, or later, in the name of who asked for it."""
+    for task in filter(is_own, tasks):
+        raise forbidden(call.principal, Right.OPERATE, task)
 
 
 async def _due(call: Call[NoQuery, OperationBody]) -> float | None:
