@@ -49,6 +49,17 @@ async def test_a_count_is_of_what_a_list_shows(url: str, tmp_path: Path) -> None
         named = {"task": "rota.lease:disk"}
         assert len((await http.get(RUNS, params=named)).json()["items"]) == 1
         assert (await http.get(f"{RUNS}/count", params=named)).json()["count"] == 1
+        await app.submit("elsewhere", unknown_ok=True)
+        await app.submit("elsewhere", unknown_ok=True)
+        async with (
+            app.lease("tape", seconds=60),
+            app.lease("door", seconds=60),
+        ):  # the newest, which a count meets first
+            for group_by in ("state", "error"):
+                for most, count, more in ((1, 1, True), (3, 2, False)):
+                    params = {"at_most": str(most), "group_by": group_by}
+                    answer = (await http.get(f"{RUNS}/count", params=params)).json()
+                    assert (answer["count"], answer["more"]) == (count, more), params
 
 
 async def test_a_queued_run_is_changed_only_in_the_version_that_was_read(caller: Caller) -> None:
