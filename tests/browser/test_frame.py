@@ -151,6 +151,21 @@ async def test_a_visitor_who_cannot_be_known_yet_is_told_and_let_in_later(open_r
     await expect(page.get_by_role("link", name="add")).to_be_visible()
 
 
+async def test_too_many_logins_while_the_store_was_away_pass_by_themselves(browser: Browser) -> None:
+    async with service(small_app()) as (url, token), page_of(browser, url) as (page, watched):
+        watched.expect("429|401")
+        many = json.dumps({"title": "too many requests", "status": 429, "detail": "too many logins from this address"})
+        headers = {"Retry-After": "3"}
+
+        async def fail(route: Route) -> None:
+            await route.fulfill(status=429, headers=headers, content_type="application/problem+json", body=many)
+
+        await page.route("**/api/v1/session", fail, times=1)
+        await page.goto(f"{url}/tasks#token={token}")
+        await expect(page.get_by_role("alert")).to_contain_text("Too many logins")
+        await expect(page.get_by_role("link", name="add")).to_be_visible(timeout=20_000)
+
+
 async def test_a_change_of_another_process_appears_by_itself(open_room: OpenRoom, tmp_path: Path) -> None:
     app = small_app(f"sqlite:///{tmp_path}/rota.db")
     room = await open_room(app, works=False)

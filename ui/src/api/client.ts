@@ -60,7 +60,8 @@ export async function send<R extends Route>(route: R, call: Call<R> = {}): Promi
   const etag = response.headers.get("ETag");
   if (!response.ok) {
     if (response.status === 401) loggedIn.value = false;
-    throw new Problem(response.status, parsed<Partial<ProblemBody>>(text) ?? {}, etag);
+    const wait = 1000 * (Number(response.headers.get("Retry-After")) || 0);
+    throw new Problem(response.status, parsed<Partial<ProblemBody>>(text) ?? {}, etag, wait);
   }
   const data = parsed<Answer<R>>(text);
   noteTime(data);

@@ -8,8 +8,10 @@ export class Problem extends Error {
   readonly request: string | null;
   readonly run: string | null;
   readonly etag: string | null;
+  /** Milliseconds after which another try may succeed; 0 if nobody has said. */
+  readonly wait: number;
 
-  constructor(status: number, body: Partial<ProblemBody>, etag: string | null = null) {
+  constructor(status: number, body: Partial<ProblemBody>, etag: string | null = null, wait: number = 0) {
     super(body.detail ?? body.title ?? `the service answered ${status}`);
     this.status = status;
     this.reason = body.reason ?? null;
@@ -17,6 +19,7 @@ export class Problem extends Error {
     this.request = body.instance ?? null;
     this.run = body.run ?? null;
     this.etag = etag;
+    this.wait = wait;
   }
 }
 

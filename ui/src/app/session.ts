@@ -7,7 +7,8 @@ export const me = signal<Me | null>(null);
 /** Why it is not known who the visitor is. It is asked again until the service answers. */
 export const unmet = signal<Problem | null>(null);
 
-/** Milliseconds between two of these questions. */
+/** Milliseconds between two of these questions, unless the service says how long to wait: too many logins, those that
+ * met a store that is away among them, pass by themselves, too. */
 const AGAIN = 2_000;
 
 /** Where the app of this page runs: production, say. Null if nobody has said. */
@@ -55,6 +56,6 @@ async function introduce(token: string | null): Promise<void> {
     if (token !== null && error.status === 404) return introduce(null);
     if (error.status === 401) loggedIn.value = false;
     else unmet.value = error;
-    if (passes(error) && error.status !== 429) setTimeout(() => void introduce(token), AGAIN);
+    if (passes(error)) setTimeout(() => void introduce(token), error.status === 429 ? Math.max(AGAIN, error.wait) : AGAIN);
   }
 }
