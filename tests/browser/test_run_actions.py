@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from playwright.async_api import Locator, Page, expect
 
 from rota import Rota, RunFailed, Secret
+from rota.app.runs import submit_operation
+from rota.client.operations import Operation
 from tests.browser.acting import argument, press, run_of
 from tests.browser.conftest import OpenRoom
 from tests.browser.room import Room
@@ -167,3 +169,13 @@ async def test_a_run_is_paused_resumed_and_made_due(open_room: OpenRoom) -> None
     await press(page, "Make due now")
     await expect(state(page)).to_contain_text("succeeded")
     assert await run.result() == 7
+
+
+async def test_a_run_of_rotas_own_is_not_offered_again(open_room: OpenRoom) -> None:
+    app = an_app()
+    room = await open_room(app)
+    kept = await app.submit("count", 1)
+    asked = await submit_operation(app.client(), Operation(action="pause", filter={"ids": [kept.id]}))
+    page = await room.open(f"/runs/{asked.id}")
+    await expect(page.get_by_role("button", name="Delete …")).to_be_visible()
+    await expect(page.get_by_role("button", name="Retry")).to_have_count(0)

@@ -3,7 +3,12 @@ import { lastName } from "./state";
 
 export const POISON = "poison";
 
+/** Work of rota's own is made by pages of its own: nobody retries or changes a run of it. */
+export function isOwn(task: string): boolean {
+  return task.startsWith("rota.");
+}
+
 /** Poison may end another worker, and arguments that do not fit fail again: somebody has to look at such a run first. */
 export function isWorthARetry(group: ErrorGroup): boolean {
-  return group.type !== POISON && lastName(group.type) !== "InvalidArguments";
+  return !isOwn(group.task) && group.type !== POISON && lastName(group.type) !== "InvalidArguments";
 }

@@ -4,6 +4,7 @@ import { now } from "../../app/clock";
 import { go } from "../../app/router";
 import { may } from "../../app/session";
 import { act } from "../../parts/act";
+import { isOwn } from "../../parts/again";
 import { NoteDialog } from "../../parts/note";
 import { EditRunDialog } from "./edit";
 import { RetryDialog } from "./retry";
@@ -30,6 +31,7 @@ export function RunActions({ run, args, etag, reload }: Props) {
   const path = { id: run.id };
   const isFinal = run.finished_at !== null;
   const offered = offeredFor(run);
+  const own = isOwn(run.task);
 
   async function cancel(): Promise<void> {
     await act("POST /runs/{id}/cancel", { path, body: {} }, (reply) => (reply.status === 202 ? "Asked to stop" : "Cancelled"));
@@ -62,12 +64,16 @@ export function RunActions({ run, args, etag, reload }: Props) {
     <>
       {isFinal && (
         <>
-          <button type="button" class={offered === "retry" ? "primary" : undefined} onClick={() => void retry()}>
-            Retry
-          </button>
-          <button type="button" class={offered === "edits" ? "primary" : undefined} onClick={() => (editing.value = true)}>
-            Retry with edits …
-          </button>
+          {!own && (
+            <>
+              <button type="button" class={offered === "retry" ? "primary" : undefined} onClick={() => void retry()}>
+                Retry
+              </button>
+              <button type="button" class={offered === "edits" ? "primary" : undefined} onClick={() => (editing.value = true)}>
+                Retry with edits …
+              </button>
+            </>
+          )}
           <button type="button" class="danger" onClick={() => (deleting.value = true)}>
             Delete …
           </button>
@@ -75,14 +81,16 @@ export function RunActions({ run, args, etag, reload }: Props) {
       )}
       {run.state === "queued" && (
         <>
-          {Date.parse(run.due_at) > Date.now() && (
+          {!own && Date.parse(run.due_at) > Date.now() && (
             <button type="button" class="primary" onClick={() => void startNow()}>
               Make due now
             </button>
           )}
-          <button type="button" onClick={() => (changing.value = true)}>
-            Change …
-          </button>
+          {!own && (
+            <button type="button" onClick={() => (changing.value = true)}>
+              Change …
+            </button>
+          )}
           <button type="button" onClick={() => void pause()}>
             Pause
           </button>
