@@ -70,11 +70,15 @@ def test_a_key_is_paused_and_its_task_goes_on(rota: Rota) -> None:
     assert "is paused" not in rota("why", "add", "bad")[1]
 
 
-def test_a_pause_over_a_service_ends_by_itself(rota: Rota) -> None:
+def test_a_pause_over_a_service_ends_by_itself(rota: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rota("tasks", "pause", "add", "--until", "2h")[0] == 0
     (shown,) = [each for each in json.loads(rota("--json", "tasks")[1]) if each["task"] == "add"]
     left = datetime.fromisoformat(shown["paused_until"]) - datetime.now(UTC)
     assert abs(left.total_seconds() - 7200) < 60
+    monkeypatch.setenv("ROTA_TZ", "Asia/Tokyo")
+    assert rota("tasks", "pause", "add", "--until", "2090-01-01T09:00")[0] == 0
+    (shown,) = [each for each in json.loads(rota("--json", "tasks")[1]) if each["task"] == "add"]
+    assert shown["paused_until"].startswith("2090-01-01T00:00"), "by the clock of the project, as without a service"
     assert rota("tasks", "resume", "add")[0] == 0
     code, _, err = rota("tasks", "pause", "add", "--until", "soon")
     assert (code, "--until" in err) == (2, True)

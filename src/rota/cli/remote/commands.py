@@ -35,6 +35,7 @@ from rota.cli.worker.worker import worker
 from rota.client.operations import Operated
 from rota.client.service import API, Service, path_part
 from rota.errors import InvalidOptions, ServiceError
+from rota.settings import load as project
 
 Given = Mapping[str, Any]
 Remote = Callable[[Service, Given, Show], int | None]
@@ -178,10 +179,11 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
 
 
 def _until(service: Service, thing: str, text: str) -> str:
-    """Return --until as an instant. `2h` begins now by the store's clock; a time is one in the zone of the schedule."""
+    """Return --until as an instant. `2h` begins now by the store's clock. A time is one in the zone of the schedule,
+    and for a task in that of the project, as without a service."""
     seen = service.send("GET", thing).json()
     now = datetime.fromisoformat(seen["now"]).timestamp()
-    return read_until(text, "--until", ZoneInfo(seen.get("zone") or "UTC"), now).isoformat()
+    return read_until(text, "--until", ZoneInfo(seen.get("zone") or project().tz), now).isoformat()
 
 
 SUBMIT = ("id", "at", "key", "unique", "join", "queue", "priority", "retry", "lost")
