@@ -6,12 +6,14 @@ from typing import Annotated
 
 import httpx
 import pytest
+from msgspec import Struct
 
 from rota import Activity, Limit, Rota, Secret
 from rota.store import Retention
 from rota.stores.memory import MemoryBackend
 from rota.web import asgi
-from rota.web.problems import MEANINGS, TITLES, WORDS
+from rota.web.cursors import opened, sealed
+from rota.web.problems import MEANINGS, TITLES, WORDS, Problem
 from tests.web.conftest import HOST, Caller, by_role
 
 RUNS = "/api/v1/runs"
@@ -138,6 +140,20 @@ async def test_a_cursor_of_every_list_belongs_to_its_filter(caller: Caller) -> N
                 other = await http.get(f"/api/v1/{path}", params=following | narrower)
                 assert (other.status_code, other.json()["errors"][0]["pointer"]) == (400, "?cursor"), path
             assert (await http.get(f"/api/v1/{path}", params={"cursor": "nonsense"})).status_code == 422
+
+
+def test_a_cursor_outlives_a_version_that_knows_more_fields() -> None:
+    class Before(Struct):
+        task: tuple[str, ...] = ()
+        cursor: str | None = None
+
+    class After(Before):
+        zone: str | None = None
+
+    cursor = sealed("5", Before(("add",)))
+    assert opened(After(("add",), cursor)) == "5" == opened(Before(("add",), sealed("5", After(("add",)))))
+    with pytest.raises(Problem, match="another filter"):
+        opened(After(("add",), cursor, "UTC"))
 
 
 async def test_a_submit_that_prefers_to_wait_gets_the_end(app: Rota, caller: Caller) -> None:

@@ -31,5 +31,8 @@ def opened(query: Struct) -> str | None:
 
 
 def _mark(query: Struct) -> str:
-    fields = {name: value for name, value in msgspec.structs.asdict(query).items() if name not in _OTHER}
+    """What the filter says, and not what it could say: another version of the service may know more fields."""
+    blank = {field.name: field.default for field in msgspec.structs.fields(query)}
+    given = msgspec.structs.asdict(query).items()
+    fields = {name: value for name, value in given if name not in _OTHER and value != blank[name]}
     return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()[:8]
