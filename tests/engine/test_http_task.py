@@ -147,8 +147,9 @@ def test_a_redirect_is_judged_as_a_call(port: int) -> None:
         inside.call("GET", f"{base}/302/to//200", secret, None, 5)
     assert inside.call("GET", f"{base}/302/to//200", secret, None, 5, 1).status == 200
     assert Service.seen[-1][2]["Authorization"] == "Bearer x"
-    assert inside.call("GET", f"{base}/302/to/http://other:{port}/200", secret, None, 5, 1).status == 200
+    assert inside.call("GET", f"{base}/302/to/http://other:{port}/200", secret, b'{"key": 1}', 5, 1).status == 200
     assert "Authorization" not in Service.seen[-1][2], "another host gets no credential"
+    assert Service.seen[-1][3] == b"", "and no body, which may have one in it"
     with pytest.raises(Discard, match="give the final URL"):
         inside.call("POST", f"{base}/307/to//200", {}, b"{}", 5, 3)
 

@@ -140,8 +140,8 @@ class Caller:
             if method not in ("GET", "HEAD") or not redirects:
                 raise Discard(f"{method} {url} is redirected to {where}: give the final URL, or redirects= for a GET")
             before, url = url, urljoin(url, where)
-            if _parts(url)[:3] != _parts(before)[:3]:  # another host, port or scheme gets no credential of the first
-                sent = _harmless(headers)
+            if _parts(url)[:3] != _parts(before)[:3]:  # another host, port or scheme gets nothing that is for the first
+                sent, body = _harmless(headers), None
         raise Discard(f"more than {redirects} redirects, the last to {url}")
 
     def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, until: float) -> Received:
