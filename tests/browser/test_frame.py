@@ -118,6 +118,10 @@ async def test_the_tab_key_reaches_the_content_first(full: World) -> None:
         await expect(page.get_by_role("link", name="resize", exact=True)).to_be_visible()
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        here, entries = page.url, await page.evaluate("history.length")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#content")).to_be_focused()
+        assert (page.url, await page.evaluate("history.length")) == (here, entries)
 
 
 async def test_another_page_has_the_focus_and_the_way_back_leads_to_the_same_place(full: World) -> None:

@@ -41,13 +41,23 @@ function findPage(path: string): { entry: PageEntry; params: Params } | null {
   return null;
 }
 
+function contentElement(): HTMLElement | null {
+  return document.getElementById("content");
+}
+
+/** The page stays where it is: a link that the router follows would open it again. */
+function toContent(event: Event): void {
+  event.preventDefault();
+  contentElement()?.focus();
+}
+
 async function showPage(path: string): Promise<void> {
   const found = findPage(path);
   missing.value = found === null;
   if (!found) return;
   const { default: page } = await found.entry.load();
   if (place.peek().path !== path) return;
-  if (shown.peek() && path !== shownPath) document.getElementById("content")?.focus({ preventScroll: true }); // the next Tab goes into the page
+  if (shown.peek() && path !== shownPath) contentElement()?.focus({ preventScroll: true }); // the next Tab goes into the page
   shownPath = path;
   shown.value = { ...found, page };
   title.value = found.params["id"] ?? found.params["name"] ?? found.entry.name;
@@ -92,7 +102,7 @@ export function Frame() {
   const Page = current?.page;
   return (
     <div class="frame" data-colour={environment.value?.colour}>
-      <a class="skip" href="#content">
+      <a class="skip" href="#content" onClick={toContent}>
         Skip to the content
       </a>
       <Rail current={current?.entry ?? null} open={railOpen} />
