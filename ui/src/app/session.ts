@@ -48,6 +48,8 @@ export async function begin(): Promise<void> {
   await introduce(token);
 }
 
+/** It ends when it is known who the visitor is, or that nobody will be let in: a stream that began before would end as
+ * that of a stranger, and show the login. */
 async function introduce(token: string | null): Promise<void> {
   try {
     await (token === null ? meet() : login(token));
@@ -56,6 +58,8 @@ async function introduce(token: string | null): Promise<void> {
     if (token !== null && error.status === 404) return introduce(null);
     if (error.status === 401) loggedIn.value = false;
     else unmet.value = error;
-    if (passes(error)) setTimeout(() => void introduce(token), error.status === 429 ? Math.max(AGAIN, error.wait) : AGAIN);
+    if (!passes(error)) return;
+    await new Promise((resolve) => setTimeout(resolve, error.status === 429 ? Math.max(AGAIN, error.wait) : AGAIN));
+    return introduce(token);
   }
 }
