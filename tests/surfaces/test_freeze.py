@@ -40,11 +40,17 @@ async def test_an_app_freezes_and_thaws() -> None:
         assert not await app.thaw()
 
 
-@pytest.mark.parametrize("until", [600, timedelta(minutes=10), datetime.now(UTC) + timedelta(minutes=10)])
-async def test_a_freeze_ends_after_seconds_or_at_an_instant(until: float | timedelta | datetime) -> None:
+@pytest.mark.parametrize("given", ["seconds", "a span", "an instant"])
+async def test_a_freeze_ends_after_seconds_or_at_an_instant(given: str) -> None:
+    span = timedelta(minutes=10)
+    spans: dict[str, float | timedelta | datetime] = {
+        "seconds": 600,
+        "a span": span,
+        "an instant": datetime.now(UTC) + span,
+    }
     app = Rota("memory://")
     run = await app.task(name="greet")(lambda: None).submit()
-    assert await app.freeze(until)
+    assert await app.freeze(spans[given])
     assert "nothing starts here" in str(await run.why())
     StoreClock(app.backend).move(seconds=601)
     assert not await app.thaw(), "it is over"
