@@ -2,12 +2,13 @@
 
 import itertools
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from rota.store import Backend
 from rota.stores import connect
-from rota.stores.redis import plans
+from rota.stores.redis import plans, subscriber
 from storekit.contract import StoreContract
 from storekit.contract.claiming import ClaimContract
 from storekit.contract.controlling import ControlContract
@@ -31,6 +32,14 @@ from tests.server_fixtures import Servers
 
 _numbers = itertools.count()
 ELSEWHERE = [kind for kind in redis_kinds() if kind not in ("valkey-9", "redis-6.2")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """A busy machine may stand still for seconds: whoever stops waiting for its subscription misses hints."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(subscriber, "PROOF", 60.0)
+        yield
 
 
 def a_namespace_of(url: str) -> Backend:
