@@ -164,7 +164,7 @@ def _named(path: str, action: str, method: str = "POST") -> Remote:
         first = given.get("name", given.get("id"))
         note = {name: given[name] for name in ("note", "key") if given.get(name) is not None}
         if given.get("unknown_ok"):
-            raise InvalidOptions("--unknown_ok needs the store itself: give --url, or unset ROTA_SERVER")
+            raise InvalidOptions("--unknown-ok needs the store itself: give --url, or unset ROTA_SERVER")
         answers: list[dict[str, object]] = []
         for name in (first, *given.get("names", ())):
             thing = f"{API}/{path}/{path_part(str(name))}"
