@@ -11,32 +11,7 @@ from rota.app.servers import heard_first
 from rota.domain.run import State
 from tests.processes import Process
 
-PROGRAM = """
-import asyncio, sys
-
-from rota import Rota
-from rota.web.lifespans import working
-
-app = Rota(sys.argv[1])
-
-
-@app.task
-async def linger() -> None:
-    print("holds", flush=True)
-    await asyncio.Event().wait()
-
-
-async def serve() -> None:
-    async with working(app):
-        print("run", (await linger.submit()).id, flush=True)
-        await asyncio.Event().wait()
-
-
-asyncio.run(serve())
-"""
-
-
-HANDLED = """
+LINGER = """
 import asyncio, signal, sys
 
 from rota import Rota
@@ -49,7 +24,25 @@ app = Rota(sys.argv[1])
 async def linger() -> None:
     print("holds", flush=True)
     await asyncio.Event().wait()
+"""
 
+PROGRAM = (
+    LINGER
+    + """
+
+async def serve() -> None:
+    async with working(app):
+        print("run", (await linger.submit()).id, flush=True)
+        await asyncio.Event().wait()
+
+
+asyncio.run(serve())
+"""
+)
+
+HANDLED = (
+    LINGER
+    + """
 
 async def serve() -> None:
     told, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -70,6 +63,7 @@ async def serve() -> None:
 
 asyncio.run(serve())
 """
+)
 
 
 @pytest.mark.parametrize("way", ["loop", "signal"])
