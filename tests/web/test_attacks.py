@@ -188,6 +188,12 @@ async def test_no_right_makes_work_of_what_is_rotas_own(app: Rota, caller: Calle
     assert (await http.get(f"{RUNS}/{kept}")).json()["state"] == "paused"
 
 
+async def test_a_task_of_a_user_may_have_a_name_that_begins_like_those_of_rota(app: Rota, caller: Caller) -> None:
+    app.task(name="rota.mine")(lambda: None)
+    answer = await caller("admin").post(RUNS, json={"task": "rota.mine"})
+    assert answer.status_code == 201
+
+
 async def test_no_operator_acts_again_in_the_name_of_another(app: Rota, caller: Caller) -> None:
     """An operation acts in the name that its run has, and a session ends when its run expires: nobody retries the one
     or moves the other, alone or among many."""

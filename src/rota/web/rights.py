@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from rota.client.fleet import is_inner
+from rota.client.operations import OPERATION
 from rota.errors import InvalidOptions
 
 
@@ -34,13 +36,11 @@ ROLES: dict[str, frozenset[Right]] = {
 }
 
 
-OWN_TASKS = "rota."
-"""How tasks begin that are rota's own: operations, sessions, leases. Their runs are made by routes with rights of their
-own, so that nobody submits, changes or claims them as if they were work: an operation would act without `operate`."""
-
-
 def is_own(task: str) -> bool:
-    return task.startswith(OWN_TASKS)
+    """Is `task` one of rota's own: operations, sessions, leases, records of undo? Routes with rights of their own make
+    their runs. Nobody submits, changes or claims them as if they were work: an operation would act without
+    `operate`."""
+    return task == OPERATION or is_inner(task)
 
 
 class Principal(Struct, frozen=True):
