@@ -22,6 +22,7 @@ from rota import (
     RunFailed,
     Snooze,
     State,
+    Task,
     TaskError,
 )
 from rota.domain.lifecycle import Lost, Succeeded, settlement_of
@@ -292,10 +293,8 @@ async def test_a_paused_task_waits_for_its_resume() -> None:
         assert await run.result(timeout=10) == "done"
 
 
-@pytest.mark.parametrize("mute", [False, True])
-async def test_a_cancel_arrives_by_hint_and_by_renewal_alone_when_hints_are_cut(mute: bool) -> None:
-    backend = FaultyBackend(MemoryBackend(), mute=mute)
-    app = Rota(backend, lease=0.3 if mute else 3600)  # with hints, the next renewal is twenty minutes away
+def endless_of(app: Rota) -> tuple[Task[[], [], Any, None], asyncio.Event, asyncio.Event]:
+    """Return a task that ends only by a cancel, and what is set when it has started and when it is cancelled."""
     started, cancelled = asyncio.Event(), asyncio.Event()
 
     @app.task
@@ -306,6 +305,14 @@ async def test_a_cancel_arrives_by_hint_and_by_renewal_alone_when_hints_are_cut(
         finally:
             cancelled.set()
 
+    return endless, started, cancelled
+
+
+@pytest.mark.parametrize("mute", [False, True])
+async def test_a_cancel_arrives_by_hint_and_by_renewal_alone_when_hints_are_cut(mute: bool) -> None:
+    backend = FaultyBackend(MemoryBackend(), mute=mute)
+    app = Rota(backend, lease=0.3 if mute else 3600)  # with hints, the next renewal is twenty minutes away
+    endless, started, cancelled = endless_of(app)
     async with app:
         run = await endless.submit()
         await started.wait()
@@ -317,16 +324,7 @@ async def test_a_cancel_arrives_by_hint_and_by_renewal_alone_when_hints_are_cut(
 async def test_renewals_that_fail_are_counted() -> None:
     backend = FaultyBackend(MemoryBackend(), mute=True)
     app = Rota(backend, lease=1.5)
-    started, cancelled = asyncio.Event(), asyncio.Event()
-
-    @app.task
-    async def endless() -> None:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
+    endless, started, cancelled = endless_of(app)
     async with app.client():
         async with app:
             run = await endless.submit()
